@@ -1,0 +1,353 @@
+# shellcheck shell=bash
+# One host: its disk in layers, its network, its boot and its ends.
+
+DEFAULT_HOSTS=(gpu1:gpu gpu2:gpu plain1:none nouveau1:nouveau)
+
+host_dir() { echo "$LAB/hosts/$1"; }
+host_names() { ls -1 "$LAB/hosts" 2>/dev/null || true; }
+host_ip() { cat "$(host_dir "$1")/ip"; }
+host_id() { echo "kubeon$(slot)-$1"; }
+host_veth() { echo "kubeon$(slot)-$(cat "$(host_dir "$1")/number")"; }
+host_init() { local pid _; read -r pid _ <"$(host_dir "$1")/init" && echo "$pid"; }
+need_host() { [ -d "$(host_dir "$1")" ] || die "no host \`$1\` in $LAB; there are: $(host_names | tr '\n' ' ')"; }
+
+lab_up() {
+    need_root
+    local wanted=() count=
+    while [ $# -gt 0 ]; do
+        case $1 in
+            -n) count=${2:?-n wants a number}; shift 2 ;;
+            -*) die "unknown option \`$1\`" ;;
+            *) wanted+=("$1"); shift ;;
+        esac
+    done
+    if [ -n "$count" ]; then
+        local number
+        for number in $(seq 1 "$count"); do wanted+=("$(printf 'node%03d:none' "$number")"); done
+    fi
+    [ ${#wanted[@]} -gt 0 ] || wanted=("${DEFAULT_HOSTS[@]}")
+    lab_add "${wanted[@]}"
+}
+
+lab_add() { # NAME:FACE…
+    need_root
+    local entry name face new=() started=$EPOCHREALTIME
+    for entry; do
+        name=${entry%%:*} face=${entry#*:}
+        [[ $name =~ ^[a-z][a-z0-9-]{0,30}$ ]] || die "\`$name\` is no host name"
+        [ "$face" != "$entry" ] || face=none
+        need_face "$face"
+    done
+    build_all
+    lock "$LAB/.lock"
+    lab_keys
+    lab_network
+    serve_repo
+    for entry; do
+        name=${entry%%:*} face=${entry#*:}
+        [ "$face" != "$entry" ] || face=none
+        [ -d "$(host_dir "$name")" ] || host_make "$name" "$face"
+        new+=("$name")
+    done
+    unlock
+    boot_all "${new[@]}"
+    lab_status
+    say "${#new[@]} hosts up in $(elapsed "$started") s"
+}
+elapsed() { awk -v from="$1" -v to="$EPOCHREALTIME" 'BEGIN { printf "%.1f", to - from }'; }
+
+boot_all() { # NAME…: all at once
+    local name pids=() failed=0 pid
+    for name; do host_boot "$name" & pids+=($!); done
+    for pid in "${pids[@]}"; do wait "$pid" || failed=1; done
+    [ $failed = 0 ] || die 'not every host came up'
+}
+
+# Keys for every way to log in; the hosts' own keys are known before they boot.
+lab_keys() {
+    local keys=$LAB/keys
+    [ -e "$keys/done" ] && return
+    rm -rf "$keys"
+    mkdir -p -m 700 "$keys"
+    ssh-keygen -q -t ed25519 -N '' -C lab -f "$keys/id_ed25519"
+    ssh-keygen -q -t ed25519 -N lab-passphrase -C lab-locked -f "$keys/id_locked"
+    ssh-keygen -q -t rsa -b 3072 -N '' -C lab-rsa -f "$keys/id_rsa"
+    echo "$OPERATOR_PASSWORD" >"$keys/operator_password"
+    echo lab-passphrase >"$keys/locked_passphrase"
+    : >"$keys/known_hosts"
+    touch "$keys/done"
+}
+
+lab_network() {
+    local bridge
+    bridge=$(bridge)
+    ip link show "$bridge" >/dev/null 2>&1 && return
+    ip link add "$bridge" type bridge
+    ip addr add "$(gateway)/24" dev "$bridge"
+    ip link set "$bridge" up
+}
+
+# Writes what a host is born with: address, identity and keys, as the layer right over the image.
+host_make() { # NAME FACE
+    local name=$1 face=$2 folder seed number=2 ip user home
+    folder=$(host_dir "$name")
+    while grep -qsx "$number" "$LAB"/hosts/*/number; do number=$((number + 1)); done
+    [ "$number" -le 254 ] || die 'a lab holds 253 hosts'
+    mkdir -p "$folder"/{upper,work,root,containerd}
+    echo "$number" >"$folder/number"
+    ip=10.213.$(slot).$number
+    echo "$ip" >"$folder/ip"
+    echo "$face" >"$folder/face"
+    build_face "$face" "$folder/layer"
+
+    seed=$folder/seed
+    mkdir -p "$seed"/etc/ssh
+    echo "$name" >"$seed/etc/hostname"
+    printf '127.0.0.1 localhost\n127.0.1.1 %s\n%s repo.lab\n' "$name" "$(gateway)" >"$seed/etc/hosts"
+    printf '%s %s' "$LAB" "$name" | md5sum | cut -c1-32 >"$seed/etc/machine-id"
+    ssh-keygen -q -t ed25519 -N '' -C "$name" -f "$seed/etc/ssh/ssh_host_ed25519_key"
+    { sed -i "/^$ip /d" "$LAB/keys/known_hosts"; echo "$ip $(cut -d' ' -f1,2 "$seed/etc/ssh/ssh_host_ed25519_key.pub")"; } >>"$LAB/keys/known_hosts"
+    install -D -m 644 "$(repo_dir)/debian.gpg" "$seed/usr/share/keyrings/lab-archive-keyring.gpg"
+    mkdir -p "$seed/etc/apt/sources.list.d"
+    echo "deb [signed-by=/usr/share/keyrings/lab-archive-keyring.gpg] http://$(gateway)/debian /" >"$seed/etc/apt/sources.list.d/lab.list"
+    for user in root admin operator; do
+        home=/home/$user
+        [ "$user" != root ] || home=/root
+        install -d -m 700 "$seed$home" "$seed$home/.ssh"
+        cat "$LAB"/keys/id_*.pub >"$seed$home/.ssh/authorized_keys"
+        chmod 600 "$seed$home/.ssh/authorized_keys"
+        chown -R "$(awk -F: -v user="$user" '$1 == user { print $3 ":" $4 }' "$(image_dir)/etc/passwd")" "$seed$home"
+    done
+    image_dir >"$folder/image"
+}
+
+host_boot() { # NAME
+    local name=$1 folder id netns veth root variable
+    need_root
+    folder=$(host_dir "$name")
+    alive "$folder/init" && return
+    id=$(host_id "$name") netns=$(host_id "$name") veth=$(host_veth "$name")
+    host_clean "$name"
+    mount -t overlay "$id" -o "lowerdir=$folder/seed:$folder/layer:$(cat "$folder/image"),upperdir=$folder/upper,workdir=$folder/work" "$folder/root"
+
+    ip netns add "$netns"
+    ip link add "$veth" type veth peer name eth0 netns "$netns"
+    ip link set "$veth" master "$(bridge)" up
+    ip -n "$netns" addr add "$(host_ip "$name")/24" dev eth0
+    ip -n "$netns" link set lo up
+    ip -n "$netns" link set eth0 up
+    ip -n "$netns" route add default via "$(gateway)"
+
+    for root in $(cgroup_roots); do
+        mkdir -p "$root/kubeon-lab/$(slot)/$name"
+        if [ "${root##*/}" = cpuset ]; then
+            for variable in cpuset.cpus cpuset.mems; do
+                cat "$root/$variable" >"$root/kubeon-lab/$variable"
+                cat "$root/$variable" >"$root/kubeon-lab/$(slot)/$variable"
+                cat "$root/$variable" >"$root/kubeon-lab/$(slot)/$name/$variable"
+            done
+        fi
+    done
+    local unified=0
+    [ ! -e /sys/fs/cgroup/cgroup.controllers ] || unified=1
+    (
+        exec </dev/null >"$folder/console" 2>&1
+        for root in $(cgroup_roots); do echo "$BASHPID" >"$root/kubeon-lab/$(slot)/$name/cgroup.procs"; done
+        export SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=$unified SYSTEMD_SECCOMP=0 SYSTEMD_NSPAWN_API_VFS_WRITABLE=network
+        exec setsid systemd-nspawn --quiet --boot --register=no --keep-unit --console=pipe \
+            --directory="$folder/root" --machine="$id" --hostname="$name" --network-namespace-path="/run/netns/$netns" \
+            --capability=all --resolv-conf=off --timezone=off --link-journal=no \
+            --bind="$folder/containerd:/var/lib/containerd"
+    ) &
+    remember $! "$folder/nspawn"
+    disown
+    within "$BOOT_TIMEOUT_S" host_find_init "$name" || die "$name: systemd-nspawn did not start: $(tail -3 "$folder/console")"
+    within "$BOOT_TIMEOUT_S" host_ready "$name" || die "$name: not up after $BOOT_TIMEOUT_S s; see $folder/console"
+}
+host_find_init() { # NAME
+    local folder pid
+    folder=$(host_dir "$1")
+    alive "$folder/nspawn" || return 1
+    read -r pid _ <"$folder/nspawn"
+    for pid in $(pgrep -P "$pid"); do
+        # The first process of the new pid namespace is the host's init.
+        if [ "$(awk '/^NSpid/ { print $NF, NF }' "/proc/$pid/status" 2>/dev/null)" = '1 3' ]; then
+            remember "$pid" "$folder/init"
+            return
+        fi
+    done
+    return 1
+}
+host_ready() { # NAME
+    local state
+    (exec 3<>"/dev/tcp/$(host_ip "$1")/22" && read -r -t 2 -u 3 state && [[ $state = SSH-* ]]) 2>/dev/null || return 1
+    state=$(host_exec "$1" systemctl is-system-running 2>/dev/null || true)
+    [ "$state" = running ] || [ "$state" = degraded ]
+}
+
+# Runs a command in all of the host's namespaces, in its cgroup, as its root.
+host_exec() { # NAME COMMAND…
+    local name=$1 folder
+    shift
+    need_host "$name"
+    folder=$(host_dir "$name")
+    alive "$folder/init" || die "$name is not running"
+    exec_in "$(host_init "$name")" "$@"
+}
+exec_in() { # PID COMMAND…
+    local pid=$1
+    shift
+    nsenter --target "$pid" --mount --uts --ipc --net --pid --cgroup --root --wd=/root -- \
+        /usr/bin/env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 "$@"
+}
+
+# Power loss: the host's init is killed, and with it all that ran inside.
+host_kill() { # NAME
+    need_root
+    local folder
+    folder=$(host_dir "$1")
+    ! alive "$folder/init" || { host_thaw "$1"; kill -KILL "$(host_init "$1")" 2>/dev/null || true; }
+    within "$STOP_TIMEOUT_S" host_gone "$1" || host_kill_supervisor "$1"
+    host_clean "$1"
+}
+host_gone() { ! alive "$(host_dir "$1")/init" && ! alive "$(host_dir "$1")/nspawn"; }
+host_kill_supervisor() {
+    local pid _
+    read -r pid _ <"$(host_dir "$1")/nspawn"
+    kill -KILL "$pid" 2>/dev/null || true
+    within 5 host_gone "$1" || say "$1: process $pid does not end"
+}
+
+# Takes away what a host has outside its folder. Its disk stays.
+host_clean() { # NAME
+    local folder id root
+    folder=$(host_dir "$1")
+    id=$(host_id "$1")
+    ip neigh del "$(host_ip "$1")" dev "$(bridge)" 2>/dev/null || true
+    ip link del "$(host_veth "$1")" 2>/dev/null || true
+    ip netns del "$id" 2>/dev/null || true
+    within 5 host_unmount "$1" || say "$1: $folder/root stays mounted"
+    rm -f "$folder/nspawn" "$folder/init" "$folder/frozen" "$folder/cut"
+    for root in $(cgroup_roots); do
+        [ ! -d "$root/kubeon-lab/$(slot)/$1" ] || find "$root/kubeon-lab/$(slot)/$1" -depth -type d -exec rmdir {} \; 2>/dev/null || true
+    done
+}
+host_unmount() { ! mountpoint -q "$(host_dir "$1")/root" || umount "$(host_dir "$1")/root" 2>/dev/null; }
+
+host_reset() { # NAME
+    local folder
+    folder=$(host_dir "$1")
+    host_kill "$1"
+    rm -rf "$folder/upper" "$folder/work" "$folder/containerd"
+    mkdir -p "$folder"/{upper,work,containerd}
+    host_boot "$1"
+}
+
+host_face() { # NAME FACE
+    need_host "$1"
+    need_face "$2"
+    host_kill "$1"
+    build_face "$2" "$(host_dir "$1")/layer"
+    echo "$2" >"$(host_dir "$1")/face"
+    host_boot "$1"
+}
+
+freezer() { # NAME STATE(0|1)
+    local cgroup
+    if [ -e /sys/fs/cgroup/cgroup.controllers ]; then
+        echo "$2" >"/sys/fs/cgroup/kubeon-lab/$(slot)/$1/cgroup.freeze"
+    else
+        cgroup=/sys/fs/cgroup/freezer/kubeon-lab/$(slot)/$1
+        if [ "$2" = 1 ]; then echo FROZEN; else echo THAWED; fi >"$cgroup/freezer.state"
+    fi
+}
+host_freeze() { need_root; freezer "$1" 1; touch "$(host_dir "$1")/frozen"; }
+host_thaw() { need_root; freezer "$1" 0 2>/dev/null || true; rm -f "$(host_dir "$1")/frozen"; }
+
+# The bridge drops the host's packets while links and neighbours look well, so that a sender sees silence, no error.
+host_cut() { # NAME
+    need_root
+    local mac
+    mac=$(ip -n "$(host_id "$1")" -br link show eth0 | awk '{ print $3 }')
+    ip neigh replace "$(host_ip "$1")" lladdr "$mac" dev "$(bridge)" nud permanent
+    bridge link set dev "$(host_veth "$1")" state 0
+    touch "$(host_dir "$1")/cut"
+}
+host_uncut() { # NAME
+    need_root
+    bridge link set dev "$(host_veth "$1")" state 3
+    ip neigh del "$(host_ip "$1")" dev "$(bridge)" 2>/dev/null || true
+    rm -f "$(host_dir "$1")/cut"
+}
+
+lab_down() { # [NAME…]
+    need_root
+    local name names
+    [ -d "$LAB" ] || { say "no lab in $LAB"; return; }
+    lock "$LAB/.lock"
+    if [ $# -gt 0 ]; then names=$*; else names=$(host_names); fi
+    for name in $names; do
+        need_host "$name"
+        host_down "$name" &
+    done
+    wait
+    unlock
+    [ $# -eq 0 ] || return 0
+    stop_repo
+    ip link del "$(bridge)" 2>/dev/null || true
+    local root
+    for root in $(cgroup_roots); do
+        rmdir "$root/kubeon-lab/$(slot)" "$root/kubeon-lab" 2>/dev/null || true
+    done
+    [ ! -d "$LAB/hosts" ] || rmdir "$LAB/hosts" 2>/dev/null || die "hosts are left in $LAB"
+    rm -f "$SLOTS/$(slot)"
+    rm -rf "${LAB:?}"/{slot,keys,www,repo.pid,.lock}
+    rmdir "$LAB" 2>/dev/null || true
+}
+host_down() { # NAME
+    host_kill "$1"
+    sed -i "/^$(host_ip "$1") /d" "$LAB/keys/known_hosts"
+    mountpoint -q "$(host_dir "$1")/root" || rm -rf --one-file-system "$(host_dir "$1")"
+}
+
+host_state() { # NAME
+    local folder
+    folder=$(host_dir "$1")
+    if ! alive "$folder/init"; then echo off
+    elif [ -e "$folder/frozen" ]; then echo frozen
+    elif [ -e "$folder/cut" ]; then echo cut
+    else echo up; fi
+}
+
+lab_status() {
+    local name
+    for name in $(host_names); do
+        printf '%-12s %-10s %-15s %s\n' "$name" "$(cat "$(host_dir "$name")/face")" "$(host_ip "$name")" "$(host_state "$name")"
+    done
+}
+
+lab_env() {
+    [ -d "$LAB/keys" ] || die "no lab in $LAB; start one with \`fleet up\`"
+    printf '%s\n' "LAB=$LAB" "LAB_KEY=$LAB/keys/id_ed25519" "LAB_LOCKED_KEY=$LAB/keys/id_locked" "LAB_LOCKED_PASSPHRASE=$(cat "$LAB/keys/locked_passphrase")" \
+        "LAB_KNOWN_HOSTS=$LAB/keys/known_hosts" "LAB_OPERATOR_PASSWORD=$OPERATOR_PASSWORD" "LAB_GATEWAY=$(gateway)" \
+        "LAB_REPO=$(repo_url)" "LAB_REPO_FINGERPRINT=$(cat "$(repo_dir)/fingerprint")"
+}
+
+lab_inventory() {
+    local name face
+    [ -n "$(host_names)" ] || die "no hosts in $LAB; start some with \`fleet up\`"
+    printf 'all:\n  vars:\n'
+    printf '    ansible_user: root\n    ansible_ssh_private_key_file: %s\n' "$LAB/keys/id_ed25519"
+    printf "    ansible_ssh_common_args: '-o UserKnownHostsFile=%s -o StrictHostKeyChecking=yes'\n" "$LAB/keys/known_hosts"
+    printf '  hosts:\n'
+    for name in $(host_names); do
+        printf '    %s:\n      ansible_host: %s\n' "$name" "$(host_ip "$name")"
+    done
+    printf '  children:\n'
+    for face in $(cat "$LAB"/hosts/*/face | sort -u); do
+        printf '    face_%s:\n      hosts:\n' "$face"
+        for name in $(host_names); do
+            [ "$(cat "$(host_dir "$name")/face")" != "$face" ] || printf '        %s:\n' "$name"
+        done
+    done
+}

@@ -1,0 +1,136 @@
+# shellcheck shell=bash
+# The parts that take minutes to make, cached by what makes them: Debian, crictl, container images.
+
+CRI_TOOLS=v1.34.0
+IMAGE_PACKAGES=systemd,systemd-sysv,dbus,udev,libpam-systemd,openssh-server,sudo,containerd,runc,ca-certificates,iproute2,procps,kmod,netbase,iputils-ping
+LAB_NEEDS=(debootstrap systemd-container iproute2 openssh-client apt-utils dpkg-dev gnupg busybox-static ca-certificates gcc libc6-dev procps)
+OPERATOR_PASSWORD=correct-horse
+
+image_dir() { echo "$CACHE/image-$SUITE-$( (echo "$IMAGE_PACKAGES $OPERATOR_PASSWORD"; cat "$HERE/lib/image.sh" "$HERE/lib/kernel") | digest)"; }
+crictl_dir() { echo "$CACHE/crictl-$CRI_TOOLS"; }
+
+lab_setup() {
+    need_root
+    local missing=() package
+    for package in "${LAB_NEEDS[@]}"; do
+        dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")
+    done
+    if [ ${#missing[@]} -gt 0 ]; then
+        say "installing ${missing[*]}"
+        apt-get update -q >/dev/null
+        DEBIAN_FRONTEND=noninteractive nice apt-get install -y -q --no-install-recommends "${missing[@]}" >/dev/null
+    fi
+    command -v go >/dev/null || die "a Go toolchain is needed to build NVIDIA's container toolkit and crictl"
+    build_all
+    say "ready in $CACHE"
+}
+
+build_all() {
+    cached "$(crictl_dir)" build_crictl
+    cached "$(image_dir)" build_image
+    cached "$(toolkit_dir)" build_toolkit
+    cached "$(repo_dir)" build_repo
+}
+
+# The mirror that this machine itself uses, from its own apt sources.
+mirror() {
+    apt-get indextargets --format '$(CODENAME) $(REPO_URI)' 'Created-By: Packages' | awk '$1 == "bookworm" || $1 == "trixie" { print $2; exit }'
+}
+
+build_image() { # DIRECTORY
+    local root=$1 mirror
+    mirror=$(mirror)
+    [ -n "$mirror" ] || die "no Debian mirror among this machine's apt sources"
+    say "building Debian $SUITE"
+    nice debootstrap --variant=minbase --include="$IMAGE_PACKAGES" "$SUITE" "$root" "$mirror" >"$CACHE/debootstrap.log" 2>&1 ||
+        { tail -5 "$CACHE/debootstrap.log" >&2; return 1; }
+
+    chroot "$root" useradd --create-home --shell /bin/bash admin
+    chroot "$root" useradd --create-home --shell /bin/bash --no-user-group --gid operator operator
+    echo "operator:$OPERATOR_PASSWORD" | chroot "$root" chpasswd
+    echo 'admin ALL=(ALL:ALL) NOPASSWD: ALL' >"$root/etc/sudoers.d/admin"
+    echo 'operator ALL=(ALL:ALL) ALL' >"$root/etc/sudoers.d/operator"
+    chmod 440 "$root"/etc/sudoers.d/*
+
+    # Keys and identity come with each host; nothing of the mirror stays, since hosts reach no network.
+    rm -rf "$root"/etc/ssh/ssh_host_* "$root/etc/machine-id" "$root/etc/hostname" "$root/etc/resolv.conf" \
+        "$root/etc/apt/sources.list" "$root"/var/cache/apt/* "$root"/var/lib/apt/lists/* "$root"/var/log/*.log
+    mkdir -p "$root/var/cache/apt/archives/partial" "$root/var/lib/apt/lists/partial"
+    : >"$root/etc/machine-id"
+    for unit in apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer e2scrub_all.timer fstrim.timer \
+        systemd-resolved.service systemd-timesyncd.service getty@tty1.service console-getty.service; do
+        ln -sf /dev/null "$root/etc/systemd/system/$unit"
+    done
+    ln -sf /lib/systemd/system/multi-user.target "$root/etc/systemd/system/default.target"
+
+    install -D -m 755 "$HERE/lib/kernel" "$root/usr/lib/kubeon-lab/kernel"
+    mkdir -p "$root/usr/lib/kubeon-lab/face"
+    cat >"$root/etc/systemd/system/kubeon-lab-kernel.service" <<'UNIT'
+[Unit]
+Description=The kernel interfaces of this lab host
+DefaultDependencies=no
+Before=sysinit.target systemd-udevd.service systemd-tmpfiles-setup-dev.service
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=/usr/lib/kubeon-lab/kernel
+UNIT
+    mkdir -p "$root/etc/systemd/system/sysinit.target.wants"
+    ln -s ../kubeon-lab-kernel.service "$root/etc/systemd/system/sysinit.target.wants/"
+
+    install -D -m 755 "$(crictl_dir)/crictl" "$root/usr/local/bin/crictl"
+    printf 'runtime-endpoint: unix:///run/containerd/containerd.sock\nimage-endpoint: unix:///run/containerd/containerd.sock\ntimeout: 20\n' >"$root/etc/crictl.yaml"
+    build_container_image "$root/usr/lib/kubeon-lab/busybox.tar" docker.io/library/busybox:lab
+}
+
+# Builds a program out of a Go module, without touching the module's own files.
+go_build() { # MODULE@VERSION OUTPUT-DIRECTORY PACKAGE…
+    local module=$1 output=$2 folder scratch
+    shift 2
+    scratch=$(mktemp -d)
+    folder=$(cd "$scratch" && go mod download -json "$module" | sed -n 's/^\t"Dir": "\(.*\)",\?$/\1/p')
+    [ -d "$folder" ] || die "the Go proxy does not give $module"
+    cp "$folder/go.mod" "$scratch/build.mod"
+    cp "$folder/go.sum" "$scratch/build.sum"
+    chmod u+w "$scratch"/build.*
+    (cd "$folder" && GOFLAGS=-buildvcs=false nice go build -mod=mod -modfile="$scratch/build.mod" -trimpath -ldflags "-s -w ${GO_VERSION_FLAG:-}" -o "$output/" "$@") \
+        >"$CACHE/go.log" 2>&1 || { tail -5 "$CACHE/go.log" >&2; return 1; }
+    rm -rf "$scratch"
+}
+
+build_crictl() { # DIRECTORY
+    say "building crictl $CRI_TOOLS"
+    CGO_ENABLED=0 go_build "sigs.k8s.io/cri-tools@$CRI_TOOLS" "$1" ./cmd/crictl
+}
+
+# An OCI image that holds busybox, as an archive for `ctr images import`. It serves as pause image too.
+build_container_image() { # FILE NAME
+    local work root tool config manifest layer
+    work=$(mktemp -d)
+    root=$work/root
+    mkdir -p "$root/bin" "$root/tmp" "$work/out/blobs/sha256"
+    cp "$(command -v busybox)" "$root/bin/busybox"
+    for tool in sh ls cat echo sleep env true id ps stat test printf sed grep; do ln -s busybox "$root/bin/$tool"; done
+    printf '#!/bin/sh\ntrap "exit 0" TERM INT\nwhile :; do sleep 3600 & wait; done\n' >"$root/pause"
+    chmod 755 "$root/pause"
+    tar --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner -C "$root" -cf "$work/layer" .
+    layer=$(blob "$work/layer" "$work/out")
+    printf '{"architecture":"%s","os":"linux","config":{"Entrypoint":["/pause"],"Env":["PATH=/bin"]},"rootfs":{"type":"layers","diff_ids":["sha256:%s"]}}' \
+        "$(dpkg --print-architecture)" "${layer% *}" >"$work/config"
+    config=$(blob "$work/config" "$work/out")
+    printf '{"schemaVersion":2,"mediaType":"application/vnd.oci.image.manifest.v1+json","config":{"mediaType":"application/vnd.oci.image.config.v1+json","digest":"sha256:%s","size":%s},"layers":[{"mediaType":"application/vnd.oci.image.layer.v1.tar","digest":"sha256:%s","size":%s}]}' \
+        "${config% *}" "${config#* }" "${layer% *}" "${layer#* }" >"$work/manifest"
+    manifest=$(blob "$work/manifest" "$work/out")
+    printf '{"schemaVersion":2,"manifests":[{"mediaType":"application/vnd.oci.image.manifest.v1+json","digest":"sha256:%s","size":%s,"annotations":{"io.containerd.image.name":"%s"}}]}' \
+        "${manifest% *}" "${manifest#* }" "$2" >"$work/out/index.json"
+    echo '{"imageLayoutVersion":"1.0.0"}' >"$work/out/oci-layout"
+    tar -C "$work/out" -cf "$1" blobs index.json oci-layout
+    rm -rf "$work"
+}
+blob() { # FILE LAYOUT: moves the file among the blobs and prints its digest and size
+    local sum size
+    sum=$(sha256sum <"$1" | cut -c1-64)
+    size=$(stat -c %s "$1")
+    mv "$1" "$2/blobs/sha256/$sum"
+    echo "$sum $size"
+}
