@@ -1,0 +1,296 @@
+//! Files, folders and links: every write is whole or not at all.
+
+use std::fs::{self, File, FileTimes, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use super::{Content, Write};
+use crate::{Error, ErrorKind, Machine};
+
+/// The extended attribute that carries a file's SELinux label.
+const SELINUX_LABEL: &std::ffi::CStr = c"security.selinux";
+
+/// Writes to a temporary name in the same folder, fsyncs, gives it mode, owner and label, renames it over `path` and
+/// fsyncs the folder. A link at `path` is followed. Returns where the backup went, where one was asked for.
+pub(super) fn write(machine: &Machine, write: &Write) -> Result<Option<String>, Error> {
+    let attempted = |error: io::Error| failed(format!("write `{}`", write.path), &error);
+    let target = fs::canonicalize(&write.path).unwrap_or_else(|_| PathBuf::from(&write.path));
+    let old = match fs::metadata(&target) {
+        Ok(old) => Some(old),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => return Err(attempted(error)),
+    };
+    if old.as_ref().is_some_and(fs::Metadata::is_dir) {
+        return Err(Error::new(ErrorKind::Failed, format!("write `{}`: it is a directory", write.path)));
+    }
+    let backup = match (&old, write.backup) {
+        (Some(_), true) => Some(back_up(&target).map_err(attempted)?),
+        (None, _) | (_, false) => None,
+    };
+    let (temporary, mut file) = temporary_beside(&target).map_err(attempted)?;
+    let written = (|| {
+        match &write.content {
+            Content::Inline(bytes) => file.write_all(bytes).map_err(attempted)?,
+            Content::Sent { sha256, size_bytes } => machine.receive(sha256, *size_bytes, &mut file)?,
+        }
+        let uid = write.uid.or(old.as_ref().map(MetadataExt::uid));
+        let gid = write.gid.or(old.as_ref().map(MetadataExt::gid));
+        if uid.is_some() || gid.is_some() {
+            std::os::unix::fs::fchown(&file, uid, gid).map_err(attempted)?;
+        }
+        let mode = write.mode.or(old.as_ref().map(|old| old.mode() & 0o7777)).unwrap_or(0o644 & !umask());
+        file.set_permissions(fs::Permissions::from_mode(mode)).map_err(attempted)?;
+        if old.is_some() {
+            copy_label(&target, &temporary);
+        }
+        file.sync_all().map_err(attempted)?;
+        fs::rename(&temporary, &target).map_err(attempted)
+    })();
+    if let Err(error) = written {
+        fs::remove_file(&temporary).ok();
+        return Err(error);
+    }
+    sync_parent(&target);
+    Ok(backup)
+}
+
+/// Makes a file beside `target` that only its owner can read, under a name no reader of the folder takes for its own
+/// (a leading dot, no known ending).
+fn temporary_beside(target: &Path) -> io::Result<(PathBuf, File)> {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let name = target.file_name().unwrap_or_default().to_string_lossy();
+    loop {
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let short: String = name.chars().take(100).collect();
+        let path = target.with_file_name(format!(".{short}.kubeon-{}-{count}~", std::process::id()));
+        match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path) {
+            Ok(file) => return Ok((path, file)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Copies `target` to `PATH.PID.DATE@TIME~`, the name that Ansible gives a backup.
+fn back_up(target: &Path) -> io::Result<String> {
+    let now_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_secs());
+    let (date, time) = date_and_time(now_s);
+    let backup = format!("{}.{}.{date}@{time}~", target.display(), std::process::id());
+    fs::copy(target, &backup)?;
+    let old = fs::metadata(target)?;
+    std::os::unix::fs::chown(&backup, Some(old.uid()), Some(old.gid())).ok();
+    Ok(backup)
+}
+
+/// Returns `YYYY-MM-DD` and `HH:MM:SS` in UTC. Source: Howard Hinnant's `civil_from_days`.
+fn date_and_time(seconds: u64) -> (String, String) {
+    let days = (seconds / 86_400) as i64 + 719_468;
+    let era = days.div_euclid(146_097);
+    let day_of_era = days.rem_euclid(146_097);
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted + 2) / 5 + 1;
+    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    let rest = seconds % 86_400;
+    (format!("{year:04}-{month:02}-{day:02}"), format!("{:02}:{:02}:{:02}", rest / 3600, rest / 60 % 60, rest % 60))
+}
+
+fn umask() -> u32 {
+    // /proc tells it without setting it, which would race with other threads.
+    fs::read_to_string("/proc/self/status")
+        .ok()
+        .and_then(|status| {
+            let line = status.lines().find_map(|line| line.strip_prefix("Umask:"))?;
+            u32::from_str_radix(line.trim(), 8).ok()
+        })
+        .unwrap_or(0o022)
+}
+
+fn copy_label(from: &Path, to: &Path) {
+    use std::os::unix::ffi::OsStrExt;
+    let (Ok(from), Ok(to)) =
+        (std::ffi::CString::new(from.as_os_str().as_bytes()), std::ffi::CString::new(to.as_os_str().as_bytes()))
+    else {
+        return;
+    };
+    let mut label = [0_u8; 1024];
+    // SAFETY: all pointers are to live, NUL-terminated strings or to `label`, whose length is passed.
+    unsafe {
+        let size = libc::getxattr(from.as_ptr(), SELINUX_LABEL.as_ptr(), label.as_mut_ptr().cast(), label.len());
+        if size > 0 {
+            libc::setxattr(to.as_ptr(), SELINUX_LABEL.as_ptr(), label.as_ptr().cast(), size as usize, 0);
+        }
+    }
+}
+
+fn sync_parent(path: &Path) {
+    if let Some(parent) = path.parent()
+        && let Ok(folder) = File::open(if parent.as_os_str().is_empty() { Path::new(".") } else { parent })
+    {
+        folder.sync_all().ok();
+    }
+}
+
+pub(super) fn mkdir(path: &str, mode: Option<u32>) -> Result<(), Error> {
+    let attempted = |error: io::Error| failed(format!("make directory `{path}`"), &error);
+    fs::DirBuilder::new().mode(0o755).create(path).map_err(attempted)?;
+    match mode {
+        Some(mode) => fs::set_permissions(path, fs::Permissions::from_mode(mode)).map_err(attempted),
+        None => Ok(()),
+    }
+}
+
+pub(super) fn chmod(path: &str, mode: u32) -> Result<(), Error> {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode))
+        .map_err(|error| failed(format!("set mode {mode:04o} of `{path}`"), &error))
+}
+
+pub(super) fn chown(path: &str, uid: Option<u32>, gid: Option<u32>) -> Result<(), Error> {
+    std::os::unix::fs::lchown(path, uid, gid).map_err(|error| failed(format!("set owner of `{path}`"), &error))
+}
+
+pub(super) fn symlink(path: &str, target: &str) -> Result<(), Error> {
+    replace(path, |temporary| std::os::unix::fs::symlink(target, temporary))
+        .map_err(|error| failed(format!("link `{path}` to `{target}`"), &error))
+}
+
+pub(super) fn hardlink(path: &str, target: &str) -> Result<(), Error> {
+    replace(path, |temporary| fs::hard_link(target, temporary))
+        .map_err(|error| failed(format!("hard-link `{path}` to `{target}`"), &error))
+}
+
+/// Makes something under a temporary name and renames it to `path`, so that `path` is never absent in between.
+fn replace(path: &str, make: impl Fn(&Path) -> io::Result<()>) -> io::Result<()> {
+    let target = Path::new(path);
+    let (temporary, _) = temporary_beside(target)?;
+    fs::remove_file(&temporary)?;
+    make(&temporary)?;
+    if fs::symlink_metadata(target).is_ok_and(|old| old.is_dir()) {
+        fs::remove_dir(target)?;
+    }
+    fs::rename(&temporary, target).inspect_err(|_| {
+        fs::remove_file(&temporary).ok();
+    })?;
+    sync_parent(target);
+    Ok(())
+}
+
+pub(super) fn remove(path: &str) -> Result<(), Error> {
+    let removed = match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+        Ok(found) if found.is_dir() => fs::remove_dir_all(path),
+        Ok(_) => fs::remove_file(path),
+    };
+    removed.map_err(|error| failed(format!("remove `{path}`"), &error))
+}
+
+pub(super) fn rename(path: &str, to: &str) -> Result<(), Error> {
+    fs::rename(path, to).map_err(|error| failed(format!("rename `{path}` to `{to}`"), &error))?;
+    sync_parent(Path::new(to));
+    Ok(())
+}
+
+pub(super) fn touch(path: &str, accessed_s: Option<f64>, modified_s: Option<f64>) -> Result<(), Error> {
+    let attempted = |error: io::Error| failed(format!("touch `{path}`"), &error);
+    if !Path::new(path).exists() {
+        OpenOptions::new().write(true).create_new(true).mode(0o644).open(path).map_err(attempted)?;
+    }
+    let at = |seconds: f64| UNIX_EPOCH + Duration::from_secs_f64(seconds.max(0.0));
+    let mut times = FileTimes::new();
+    if let Some(seconds) = accessed_s {
+        times = times.set_accessed(at(seconds));
+    }
+    if let Some(seconds) = modified_s {
+        times = times.set_modified(at(seconds));
+    }
+    // Opening for reading sets times too, and works on directories.
+    File::open(path).and_then(|file| file.set_times(times)).map_err(attempted)
+}
+
+fn failed(attempted: String, error: &io::Error) -> Error {
+    Error::new(ErrorKind::Failed, format!("{attempted}: {error}"))
+}
+
+/// A file as it was before the task's first write to it.
+pub(crate) struct Saved {
+    path: String,
+    before: Option<(Vec<u8>, fs::Metadata)>,
+}
+
+impl Saved {
+    /// Keeps what is at `path` now, so that [`Saved::restore`] can put it back.
+    pub(crate) fn new(path: &str) -> Result<Saved, Error> {
+        let attempted = |error: io::Error| failed(format!("keep `{path}` as it was"), &error);
+        let before = match fs::metadata(path) {
+            Ok(metadata) => Some((fs::read(path).map_err(attempted)?, metadata)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(attempted(error)),
+        };
+        Ok(Saved { path: path.to_owned(), before })
+    }
+
+    pub(crate) fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Puts the file back byte for byte, with its owner and mode; removes it where there was none.
+    pub(crate) fn restore(&self, machine: &Machine) -> Result<(), Error> {
+        let Some((bytes, metadata)) = &self.before else { return remove(&self.path) };
+        write(
+            machine,
+            &Write {
+                mode: Some(metadata.mode() & 0o7777),
+                uid: Some(metadata.uid()),
+                gid: Some(metadata.gid()),
+                ..Write::new(&self.path, bytes.clone())
+            },
+        )
+        .map(drop)
+    }
+}
+
+/// A private folder that goes with this value.
+pub(crate) struct Scratch(PathBuf);
+
+impl Scratch {
+    pub(crate) fn new() -> Result<Scratch, Error> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let base = std::env::temp_dir();
+        loop {
+            let count = COUNT.fetch_add(1, Ordering::Relaxed);
+            let path = base.join(format!("kubeon-{}-{count}", std::process::id()));
+            match fs::DirBuilder::new().mode(0o700).create(&path) {
+                Ok(()) => return Ok(Scratch(path)),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(failed(format!("make `{}`", path.display()), &error)),
+            }
+        }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    pub(crate) fn add(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
+        let path = self.0.join(name);
+        OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o700)
+            .open(&path)
+            .and_then(|mut file| file.write_all(bytes))
+            .map_err(|error| failed(format!("write `{}`", path.display()), &error))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        fs::remove_dir_all(&self.0).ok();
+    }
+}

@@ -1,0 +1,1 @@
+//! Requests to a Kubernetes API server, with the clients that make them.

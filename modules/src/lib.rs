@@ -1,0 +1,32 @@
+//! What kubeon-run executes **on a host**: typed modules that plan changes, the one place that applies them, and
+//! the wire over which a runner asks for both. Nothing here prints, and nothing here knows of SSH.
+
+mod apply;
+mod decode;
+mod error;
+mod host;
+#[cfg(feature = "kubernetes")]
+mod kubernetes;
+mod machine;
+mod mode;
+mod module;
+mod run;
+mod serve;
+mod table;
+pub mod wire;
+
+pub use apply::{Change, Content, Done, Exec, Expect, Write};
+pub use decode::{DecodeError, Step, decode};
+pub use error::{Error, ErrorKind};
+pub use host::{FileKind, Host, KubeAnswer, KubeRequest, Map, Output, Probe, Stat};
+pub use machine::{Machine, Service};
+pub use mode::Mode;
+pub use module::{Diff, Module, Plan};
+pub use run::{Settings, run};
+pub use serve::serve;
+pub use table::{Decoded, Spec, spec_of};
+
+table::modules! {
+    command
+    ping
+}

@@ -1,0 +1,69 @@
+//! What a module is: its arguments, and a plan made from them and a host.
+
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+use crate::{Change, Done, Error, Host, host::Map};
+
+/// A module **is** its arguments. `plan` reads and returns; it never writes. That is why no module knows of check
+/// mode, why `changed` is `!changes.is_empty()` and why planning again after applying proves the task.
+pub trait Module: DeserializeOwned {
+    /// Whether a second plan must want nothing once the first one's changes are applied. `false` for what runs a
+    /// user's command: that runs once, and not at all in check mode.
+    const CONVERGENT: bool = true;
+
+    /// What must change on `host`, and what the task returns.
+    fn plan(&self, host: &dyn Host) -> Result<Plan, Error>;
+
+    /// Adds to the result what only the applied changes can tell, such as a command's output. Not called in check
+    /// mode. Setting `failed` to true fails the task, `changed` overrides what the changes say.
+    fn report(&self, _host: &dyn Host, _done: &[Done], _result: &mut Map) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+/// What a module wants of a host.
+#[derive(Debug, Default)]
+pub struct Plan {
+    /// In the order in which they must happen.
+    pub changes: Vec<Change>,
+    /// What the task returns beside `changed`, `diff` and `warnings`.
+    pub result: Map,
+    /// Shown to the user under the task.
+    pub warnings: Vec<String>,
+    /// Shown above the file diffs: a change in words, such as that of an effective configuration.
+    pub diff: Vec<Diff>,
+    /// Whether a failure puts back, byte for byte, the files that this task wrote before it.
+    pub transaction: bool,
+    /// What to run after files were put back, such as a service's restart.
+    pub after_undo: Vec<Change>,
+}
+
+impl From<Vec<Change>> for Plan {
+    fn from(changes: Vec<Change>) -> Plan {
+        Plan { changes, ..Plan::default() }
+    }
+}
+
+impl Plan {
+    /// Adds a key to the task's result.
+    #[must_use]
+    pub fn with(mut self, key: &str, value: impl Into<serde_json::Value>) -> Plan {
+        self.result.insert(key.to_owned(), value.into());
+        self
+    }
+}
+
+/// A difference as Ansible's callbacks show it: two texts with headers, or a text prepared by the module.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Diff {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before_header: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after_header: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prepared: Option<String>,
+}

@@ -1,0 +1,251 @@
+//! The agent's side of the wire: takes requests from one stream, executes them in order, answers on another.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::fs;
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::host::Map;
+use crate::wire::{self, Answer, Frame, Request, Task};
+use crate::{Error, ErrorKind, Machine, Service, Settings, run, spec_of};
+
+/// The least time between two signs of life of one task.
+const ALIVE_EVERY: Duration = Duration::from_millis(200);
+/// How long the runner may take for the next piece of content.
+const PIECE_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// Serves requests until `input` ends: `arguments` are the program's own, `["job", FILE]` for a job apart.
+///
+/// # Errors
+/// When the streams fail; a task's failure is its answer.
+pub fn serve(arguments: &[String], input: impl Read + Send + 'static, mut output: impl Write) -> io::Result<()> {
+    if let [first, file] = arguments
+        && first == "job"
+    {
+        return serve_job(file);
+    }
+    output.write_all(wire::GREETING)?;
+    output.flush()?;
+    let (sender, frames) = mpsc::channel();
+    thread::spawn(move || read_all(input, &sender));
+    let link = Link {
+        frames,
+        waiting: RefCell::default(),
+        output: RefCell::new(&mut output),
+        task: Cell::new(0),
+        told: Cell::new(None),
+    };
+    while let Some(frame) = link.next()? {
+        if let Request::Run(task) = frame.message()? {
+            link.task.set(task.id);
+            let result = match &task.job {
+                Some(job) => start_job(&task, job).unwrap_or_else(|error| failed(&error.to_string())),
+                None => execute(&task, &link),
+            };
+            link.answer(&task, result)?;
+        }
+    }
+    Ok(())
+}
+
+fn read_all(mut input: impl Read, frames: &mpsc::Sender<io::Result<Frame>>) {
+    loop {
+        let frame = match wire::read_frame(&mut input) {
+            Ok(Some(frame)) => Ok(frame),
+            Ok(None) => return,
+            Err(error) => Err(error),
+        };
+        let last = frame.is_err();
+        if frames.send(frame).is_err() || last {
+            return;
+        }
+    }
+}
+
+/// Executes one task on this machine.
+fn execute(task: &Task, service: &dyn Service) -> Map {
+    let Some(spec) = spec_of(&task.module) else {
+        return failed(&format!("this agent has no module `{}`", task.module));
+    };
+    let module = match (spec.decode)(&task.args) {
+        Ok(module) => module,
+        Err(error) => return failed(&error.to_string()),
+    };
+    let limit = task.timeout_s.map(|seconds| Instant::now() + Duration::from_secs_f64(seconds.clamp(0.0, 1e9)));
+    let mut machine = Machine::new(service, task.environment.clone(), limit);
+    run(module.as_ref(), &mut machine, Settings { check: task.check, diff: task.diff })
+}
+
+fn failed(message: &str) -> Map {
+    let mut result = Map::new();
+    result.insert("failed".into(), true.into());
+    result.insert("changed".into(), false.into());
+    result.insert("msg".into(), message.into());
+    result
+}
+
+struct Link<'a> {
+    frames: mpsc::Receiver<io::Result<Frame>>,
+    /// Requests that came while a task was waiting for content.
+    waiting: RefCell<VecDeque<Frame>>,
+    output: RefCell<&'a mut dyn Write>,
+    task: Cell<u64>,
+    told: Cell<Option<Instant>>,
+}
+
+impl Link<'_> {
+    /// Returns the next request; `None` when the runner has gone.
+    fn next(&self) -> io::Result<Option<Frame>> {
+        match self.waiting.borrow_mut().pop_front() {
+            Some(frame) => Ok(Some(frame)),
+            None => self.frames.recv().ok().transpose(),
+        }
+    }
+
+    fn answer(&self, task: &Task, result: Map) -> io::Result<()> {
+        let frame = wire::message_frame(&Answer::Done { id: task.id, result }).or_else(|error| {
+            wire::message_frame(&Answer::Done { id: task.id, result: failed(&format!("the result: {error}")) })
+        })?;
+        let mut output = self.output.borrow_mut();
+        output.write_all(&frame)?;
+        output.flush()
+    }
+
+    fn piece(&self) -> Result<Frame, Error> {
+        match self.frames.recv_timeout(PIECE_TIMEOUT) {
+            Ok(Ok(frame)) => Ok(frame),
+            Ok(Err(error)) => Err(lost(&error.to_string())),
+            Err(_) => Err(lost("no content came")),
+        }
+    }
+}
+
+fn lost(why: &str) -> Error {
+    Error::new(ErrorKind::Failed, format!("receive content from the runner: {why}"))
+}
+
+impl Service for Link<'_> {
+    fn fetch(&self, sha256: &str, sink: &mut dyn Write) -> Result<(), Error> {
+        let want = Answer::Want { id: self.task.get(), sha256: sha256.to_owned() };
+        wire::send(&mut **self.output.borrow_mut(), &want).map_err(|error| lost(&error.to_string()))?;
+        loop {
+            match self.piece()? {
+                Frame::Piece(bytes) if bytes.is_empty() => return Ok(()),
+                Frame::Piece(bytes) => sink.write_all(&bytes).map_err(|error| {
+                    self.drain();
+                    Error::new(ErrorKind::Failed, format!("write content: {error}"))
+                })?,
+                frame @ Frame::Message(_) => match frame.message::<Request>() {
+                    Ok(Request::Missing { message }) => return Err(lost(&message)),
+                    Ok(Request::Run(_)) => self.waiting.borrow_mut().push_back(frame),
+                    Err(error) => return Err(lost(&error.to_string())),
+                },
+            }
+        }
+    }
+
+    fn progress(&self, line: &str) {
+        let now = Instant::now();
+        if self.told.get().is_some_and(|told| now - told < ALIVE_EVERY) {
+            return;
+        }
+        self.told.set(Some(now));
+        let line: String = line.chars().take(200).collect();
+        // A runner that is gone is noticed when the answer is due.
+        wire::send(&mut **self.output.borrow_mut(), &Answer::Alive { id: self.task.get(), line }).ok();
+    }
+}
+
+impl Link<'_> {
+    /// Takes the rest of content that can't be stored, so that the next task finds the stream in order.
+    fn drain(&self) {
+        while let Ok(frame) = self.piece() {
+            match frame {
+                Frame::Piece(bytes) if bytes.is_empty() => return,
+                Frame::Piece(_) => {}
+                Frame::Message(_) => self.waiting.borrow_mut().push_back(frame),
+            }
+        }
+    }
+}
+
+/// Where jobs of this user keep their results. Source: `async_dir` of ansible-core.
+fn job_folder() -> PathBuf {
+    let home = std::env::var_os("HOME").map_or_else(|| PathBuf::from("/tmp"), PathBuf::from);
+    home.join(".ansible_async")
+}
+
+/// Starts the task in a process of its own that outlives the connection.
+fn start_job(task: &Task, job: &str) -> io::Result<Map> {
+    let folder = job_folder();
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
+    let result = folder.join(job);
+    let order = folder.join(format!(".{job}.task"));
+    let private = |path: &PathBuf, bytes: &[u8]| {
+        fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?.write_all(bytes)
+    };
+    let state = json!({"started": 1, "finished": 0, "ansible_job_id": job});
+    private(&result, state.to_string().as_bytes())?;
+    private(&order, &serde_json::to_vec(&Task { job: None, ..task.clone() })?)?;
+    let mut command = Command::new("/proc/self/exe");
+    if let Some(name) = std::env::args().nth(1).filter(|name| name == "agent") {
+        command.arg(name);
+    }
+    command.arg("job").arg(&order).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    // SAFETY: setsid(2) is async-signal-safe.
+    unsafe {
+        command.pre_exec(|| {
+            libc::setsid();
+            Ok(())
+        });
+    }
+    let mut child = command.spawn()?;
+    thread::spawn(move || child.wait());
+    let mut answer = Map::new();
+    answer.insert("started".into(), 1.into());
+    answer.insert("finished".into(), 0.into());
+    answer.insert("changed".into(), true.into());
+    answer.insert("ansible_job_id".into(), job.into());
+    answer.insert("results_file".into(), result.to_string_lossy().into());
+    Ok(answer)
+}
+
+struct Alone;
+
+impl Service for Alone {
+    fn fetch(&self, _: &str, _: &mut dyn Write) -> Result<(), Error> {
+        Err(lost("a job apart from the connection can't ask for it"))
+    }
+    fn progress(&self, _: &str) {}
+}
+
+fn serve_job(order: &str) -> io::Result<()> {
+    let task: Task = serde_json::from_slice(&fs::read(order)?)?;
+    fs::remove_file(order)?;
+    let name = PathBuf::from(order);
+    let job = name.file_name().unwrap_or_default().to_string_lossy();
+    let job = job.trim_start_matches('.').trim_end_matches(".task").to_owned();
+    let mut result = execute(&task, &Alone);
+    result.insert("started".into(), 1.into());
+    result.insert("finished".into(), 1.into());
+    result.insert("ansible_job_id".into(), job.as_str().into());
+    let path = job_folder().join(&job);
+    let temporary = path.with_extension("new");
+    fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&temporary)?
+        .write_all(&serde_json::to_vec(&result)?)?;
+    fs::rename(temporary, path)
+}

@@ -1,0 +1,176 @@
+//! What travels between a runner and an agent: frames of four bytes of length (big endian), one byte of kind, and a
+//! payload. Kind 0 is one JSON message, kind 1 a piece of content; an empty piece ends it.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read, Write};
+
+use serde::{Deserialize, Serialize};
+
+use crate::host::Map;
+
+/// Written by the agent before anything else, so that whatever a login shell prints first can be told apart.
+pub const GREETING: &[u8] = b"\0kubeon-agent\n";
+/// The largest payload of a frame: a result larger than this fails its task.
+pub const FRAME_LIMIT_BYTES: usize = 64 << 20;
+/// How much content a frame carries.
+pub const PIECE_BYTES: usize = 256 << 10;
+/// Content up to this size travels inside the request; more is sent only when the host asks for it.
+pub const INLINE_LIMIT_BYTES: usize = 64 << 10;
+
+const MESSAGE: u8 = 0;
+const PIECE: u8 = 1;
+
+/// From the runner to the agent.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Request {
+    Run(Task),
+    /// In place of content that was asked for: it can't be had.
+    Missing {
+        message: String,
+    },
+}
+
+/// One module to execute.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Task {
+    /// Comes back with the answer.
+    pub id: u64,
+    pub module: String,
+    pub args: Map,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub check: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub diff: bool,
+    /// Set for what the task runs.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub environment: BTreeMap<String, String>,
+    /// How long it may take on the host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_s: Option<f64>,
+    /// Execute it apart from the connection, as a job of this id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job: Option<String>,
+}
+
+/// From the agent to the runner.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// A task's result under Ansible's keys.
+    Done { id: u64, result: Map },
+    /// The task needs the content of this SHA-256: pieces follow.
+    Want { id: u64, sha256: String },
+    /// The task lives; `line` is its latest output.
+    Alive { id: u64, line: String },
+}
+
+/// One frame as read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Frame {
+    Message(Vec<u8>),
+    /// Empty: the content ends here.
+    Piece(Vec<u8>),
+}
+
+impl Frame {
+    /// Decodes a message.
+    ///
+    /// # Errors
+    /// `InvalidData` when this is a piece or another type's message.
+    pub fn message<T: for<'de> Deserialize<'de>>(&self) -> io::Result<T> {
+        match self {
+            Frame::Message(bytes) => serde_json::from_slice(bytes).map_err(io::Error::from),
+            Frame::Piece(_) => Err(io::Error::new(io::ErrorKind::InvalidData, "content where a message was due")),
+        }
+    }
+}
+
+/// Returns a message's frame, ready to write in one call.
+///
+/// # Errors
+/// `InvalidInput` when the message is larger than [`FRAME_LIMIT_BYTES`].
+pub fn message_frame<T: Serialize>(message: &T) -> io::Result<Vec<u8>> {
+    let mut frame = vec![0, 0, 0, 0, MESSAGE];
+    serde_json::to_writer(&mut frame, message)?;
+    finish(frame)
+}
+
+/// Returns a piece's frame; an empty one ends the content.
+///
+/// # Errors
+/// `InvalidInput` when the piece is larger than [`FRAME_LIMIT_BYTES`].
+pub fn piece_frame(bytes: &[u8]) -> io::Result<Vec<u8>> {
+    let mut frame = Vec::with_capacity(bytes.len() + 5);
+    frame.extend([0, 0, 0, 0, PIECE]);
+    frame.extend_from_slice(bytes);
+    finish(frame)
+}
+
+fn finish(mut frame: Vec<u8>) -> io::Result<Vec<u8>> {
+    let size = frame.len() - 5;
+    if size > FRAME_LIMIT_BYTES {
+        let message = format!("a message of {size} bytes is over the limit of {FRAME_LIMIT_BYTES}");
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+    }
+    frame[..4].copy_from_slice(&(size as u32).to_be_bytes());
+    Ok(frame)
+}
+
+/// Reads the next frame; `None` when the other side has closed between frames.
+///
+/// # Errors
+/// `UnexpectedEof` inside a frame, `InvalidData` for an unknown kind or a length over the limit.
+pub fn read_frame(input: &mut dyn Read) -> io::Result<Option<Frame>> {
+    let mut head = [0; 5];
+    let mut filled = 0;
+    while filled < head.len() {
+        match input.read(&mut head[filled..]) {
+            Ok(0) if filled == 0 => return Ok(None),
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(count) => filled += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let size = u32::from_be_bytes([head[0], head[1], head[2], head[3]]) as usize;
+    if size > FRAME_LIMIT_BYTES {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, format!("a frame of {size} bytes is over the limit")));
+    }
+    let mut payload = vec![0; size];
+    input.read_exact(&mut payload)?;
+    match head[4] {
+        MESSAGE => Ok(Some(Frame::Message(payload))),
+        PIECE => Ok(Some(Frame::Piece(payload))),
+        kind => Err(io::Error::new(io::ErrorKind::InvalidData, format!("a frame of unknown kind {kind}"))),
+    }
+}
+
+/// Writes a message and flushes.
+///
+/// # Errors
+/// As [`message_frame`], and whatever the writer reports.
+pub fn send<T: Serialize>(output: &mut dyn Write, message: &T) -> io::Result<()> {
+    output.write_all(&message_frame(message)?)?;
+    output.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_come_back_as_sent_and_bad_ones_are_refused() {
+        let mut bytes = message_frame(&Answer::Alive { id: 7, line: "x".into() }).expect("a small message");
+        bytes.extend(piece_frame(b"abc").expect("a small piece"));
+        let mut input = bytes.as_slice();
+        let first = read_frame(&mut input).expect("a frame").expect("not the end");
+        assert!(matches!(first.message(), Ok(Answer::Alive { id: 7, .. })));
+        assert_eq!(read_frame(&mut input).expect("a frame"), Some(Frame::Piece(b"abc".to_vec())));
+        assert_eq!(read_frame(&mut input).expect("the end"), None);
+        assert!(read_frame(&mut &bytes[..3]).is_err(), "cut in the head");
+        assert!(read_frame(&mut &bytes[..9]).is_err(), "cut in the payload");
+        assert!(read_frame(&mut [0xff, 0xff, 0xff, 0xff, 0].as_slice()).is_err(), "too long");
+        assert!(read_frame(&mut [0, 0, 0, 0, 9].as_slice()).is_err(), "unknown kind");
+    }
+}
