@@ -102,7 +102,9 @@ host_make() { # NAME FACE
 
     seed=$folder/seed
     mkdir -p "$seed"/etc/ssh
+    install -D -m 755 "$HERE/lib/kernel" "$seed/usr/lib/kubeon-lab/kernel"
     echo "$name" >"$seed/etc/hostname"
+    echo '# This host has no resolver.' >"$seed/etc/resolv.conf"
     printf '127.0.0.1 localhost\n127.0.1.1 %s\n%s repo.lab\n' "$name" "$(gateway)" >"$seed/etc/hosts"
     printf '%s %s' "$LAB" "$name" | md5sum | cut -c1-32 >"$seed/etc/machine-id"
     ssh-keygen -q -t ed25519 -N '' -C "$name" -f "$seed/etc/ssh/ssh_host_ed25519_key"
@@ -198,7 +200,7 @@ host_exec() { # NAME COMMAND…
 exec_in() { # PID COMMAND…
     local pid=$1
     shift
-    nsenter --target "$pid" --mount --uts --ipc --net --pid --cgroup --root --wd=/root -- \
+    nsenter --target "$pid" --mount --uts --ipc --net --pid --cgroup --root --wdns=/root -- \
         /usr/bin/env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 "$@"
 }
 

@@ -6,7 +6,7 @@ IMAGE_PACKAGES=systemd,systemd-sysv,dbus,udev,libpam-systemd,openssh-server,sudo
 LAB_NEEDS=(debootstrap systemd-container iproute2 openssh-client apt-utils dpkg-dev gnupg busybox-static ca-certificates gcc libc6-dev procps)
 OPERATOR_PASSWORD=correct-horse
 
-image_dir() { echo "$CACHE/image-$SUITE-$( (echo "$IMAGE_PACKAGES $OPERATOR_PASSWORD"; cat "$HERE/lib/image.sh" "$HERE/lib/kernel") | digest)"; }
+image_dir() { echo "$CACHE/image-$SUITE-$( (echo "$IMAGE_PACKAGES $OPERATOR_PASSWORD"; cat "$HERE/lib/image.sh") | digest)"; }
 crictl_dir() { echo "$CACHE/crictl-$CRI_TOOLS"; }
 
 lab_setup() {
@@ -63,7 +63,6 @@ build_image() { # DIRECTORY
     done
     ln -sf /lib/systemd/system/multi-user.target "$root/etc/systemd/system/default.target"
 
-    install -D -m 755 "$HERE/lib/kernel" "$root/usr/lib/kubeon-lab/kernel"
     mkdir -p "$root/usr/lib/kubeon-lab/face"
     cat >"$root/etc/systemd/system/kubeon-lab-kernel.service" <<'UNIT'
 [Unit]
