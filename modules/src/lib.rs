@@ -28,5 +28,6 @@ pub use table::{Decoded, Spec, spec_of};
 
 table::modules! {
     command
+    nvidia_detect
     ping
 }
