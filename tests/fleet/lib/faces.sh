@@ -20,7 +20,7 @@ dockergpu    1     nvidia    550.163.01    proprietary  550.163.01    yes      t
 TABLE
 }
 face_list() { face_table | awk '{ printf "%-12s", $1; for (i = 8; i <= NF; i++) printf "%s%s", $i, i < NF ? " " : "\n" }'; }
-need_face() { face_table | grep -q "^$1 " || die "unknown face \`$1\`; known: $(face_table | awk '{ printf "%s ", $1 }')"; }
+need_face() { [[ $(face_table) =~ (^|$'\n')$1\  ]] || die "unknown face \`$1\`; known: $(face_table | awk '{ printf "%s ", $1 }')"; }
 
 # Lays a face out below DIRECTORY, which becomes a layer of the host's disk.
 build_face() { # FACE DIRECTORY
@@ -124,20 +124,24 @@ face_driver() { # KERNEL VERSION FLAVOUR GPUS
     printf 'DeviceFileMinor: 2\nDeviceFileMode: 292\nDeviceFileModify: 1\n' >"$kernel/proc/driver/nvidia/capabilities/mig/monitor"
 }
 
-# The driver's user space: versioned libraries that hold no code, and a stand-in for nvidia-smi.
+# The driver's user space: a library that answers from /proc, one that holds no code, and a stand-in for nvidia-smi.
 face_library() { # ROOT VERSION MODULE-VERSION GPUS
     local root=$1 version=$2 module=$3 gpus=$4 folder name number
     folder=$root/usr/lib/$(dpkg-architecture -qDEB_HOST_MULTIARCH)
     mkdir -p "$folder" "$root/usr/bin"
+    gcc -shared -fPIC -O1 -Wl,-soname,libnvidia-ml.so.1 -DVERSION="\"$version\"" -o "$folder/libnvidia-ml.so.$version" "$HERE/lib/nvml.c"
+    echo | gcc -x c -shared -nostdlib -Wl,-soname,libcuda.so.1 -o "$folder/libcuda.so.$version" -
     for name in libnvidia-ml libcuda; do
-        echo | gcc -x c -shared -nostdlib -Wl,-soname,$name.so.1 -o "$folder/$name.so.$version" -
         ln -s "$name.so.$version" "$folder/$name.so.1"
     done
+    # The module files tell the toolkit's own service that a driver is installed.
+    mkdir -p "$root/usr/lib/modules/$(uname -r)"
+    echo 'updates/dkms/nvidia.ko:' >"$root/usr/lib/modules/$(uname -r)/modules.dep"
     {
         printf '#!/bin/sh\n# Stands in for nvidia-smi on a lab host without a GPU.\n'
         printf "version='%s' module='%s'\ngpus='" "$version" "$module"
         for number in $(seq 1 "$gpus"); do
-            printf '%s, %s, %s, %s, %s, 15360 MiB\n' $((number - 1)) "$(gpu_uuid "$number")" "0000$(gpu_address "$number")" 'Tesla T4' "$version"
+            printf '%s, %s, %s, %s, %s, 15360 MiB\n' $((number - 1)) "$(gpu_uuid "$number")" "0000$(gpu_address "$number" | tr a-f A-F)" 'Tesla T4' "$version"
         done
         printf "'\n"
         cat <<'SMI'
