@@ -1,1 +1,5 @@
-//! x
+//! What runs **here**: reading what users wrote, planning, executing, connecting, reporting.
+
+pub mod source;
+pub mod value;
+pub mod yaml;

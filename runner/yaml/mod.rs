@@ -1,0 +1,267 @@
+//! YAML as playbooks are written: one parser that keeps every place, under YAML 1.1's rules for plain words.
+
+mod node;
+mod scalar;
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use saphyr_parser::{Event, Parser, ScalarStyle, Span, Tag};
+
+pub use node::{Kind, Node};
+
+use crate::source::{Diagnostic, FileId, Place};
+
+/// How deep nodes may be nested.
+const DEPTH_LIMIT: usize = 200;
+/// How many nodes aliases may stand for in one file: more is a bomb.
+const ALIAS_NODE_LIMIT: usize = 200_000;
+
+/// What a file holds.
+#[derive(Debug)]
+pub struct Parsed {
+    pub documents: Vec<Node>,
+    /// Keys given twice and the like.
+    pub warnings: Vec<Diagnostic>,
+}
+
+/// Reads a file.
+///
+/// # Errors
+/// When it can't be read, is not UTF-8, or is not YAML.
+pub fn read(path: &Path) -> Result<Parsed, Diagnostic> {
+    let bytes = std::fs::read(path)
+        .map_err(|error| Diagnostic::error(Place::default(), format!("read `{}`: {error}", path.display())))?;
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        Diagnostic::error(Place::default(), format!("read `{}`: byte {at} is not UTF-8", path.display()))
+    })?;
+    parse(FileId::register(path, text))
+}
+
+/// Parses the text of a registered file.
+///
+/// # Errors
+/// The first place at which it is not YAML.
+pub fn parse(file: FileId) -> Result<Parsed, Diagnostic> {
+    let source = file.source();
+    // A byte order mark is no content.
+    let text = source.text.strip_prefix('\u{feff}').unwrap_or(&source.text);
+    let mut builder = Builder::new(file);
+    for event in Parser::new_from_str(text) {
+        let (event, span) = event.map_err(|error| {
+            let place = file.at(error.marker().line().max(1), error.marker().col() + 1);
+            explain(Diagnostic::error(place, error.info()), text)
+        })?;
+        builder.take(event, span)?;
+    }
+    Ok(Parsed { documents: builder.documents, warnings: builder.warnings })
+}
+
+/// Adds what to do to the errors that people meet most.
+fn explain(error: Diagnostic, text: &str) -> Diagnostic {
+    let line = text.lines().nth(error.place.line.saturating_sub(1) as usize).unwrap_or("");
+    if line.contains('\t') && line.trim_start_matches(' ').starts_with('\t') {
+        return error.help("YAML is indented with blanks, never with tabs");
+    }
+    let value = line.split_once(": ").map_or(line, |(_, value)| value).trim_start();
+    if value.starts_with("{{") {
+        return error.help("a value that starts with `{{` must be quoted: \"{{ … }}\"");
+    }
+    if value.contains(": ") && !value.starts_with(['"', '\'']) {
+        return error.help("a value that holds `: ` must be quoted");
+    }
+    error
+}
+
+/// A node that is still open.
+struct Open {
+    place: Place,
+    anchor: usize,
+    tag: Option<String>,
+    content: Content,
+}
+
+enum Content {
+    List(Vec<Node>),
+    Map { entries: Vec<(Node, Node)>, key: Option<Node> },
+}
+
+struct Builder {
+    file: FileId,
+    documents: Vec<Node>,
+    warnings: Vec<Diagnostic>,
+    open: Vec<Open>,
+    anchors: HashMap<usize, Node>,
+    alias_nodes: usize,
+}
+
+impl Builder {
+    fn new(file: FileId) -> Builder {
+        Builder {
+            file,
+            documents: Vec::new(),
+            warnings: Vec::new(),
+            open: Vec::new(),
+            anchors: HashMap::new(),
+            alias_nodes: 0,
+        }
+    }
+
+    fn take(&mut self, event: Event<'_>, span: Span) -> Result<(), Diagnostic> {
+        let place = self.file.at(span.start.line().max(1), span.start.col() + 1);
+        match event {
+            Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => {}
+            Event::DocumentStart(_) => self.anchors.clear(),
+            Event::Alias(anchor) => {
+                let node = self
+                    .anchors
+                    .get(&anchor)
+                    .cloned()
+                    .ok_or_else(|| Diagnostic::error(place, "an alias inside the very node that it names"))?;
+                self.alias_nodes += node.count();
+                if self.alias_nodes > ALIAS_NODE_LIMIT {
+                    let message = format!("aliases stand for more than {ALIAS_NODE_LIMIT} nodes");
+                    return Err(Diagnostic::error(place, message));
+                }
+                self.add(node, 0)?;
+            }
+            Event::Scalar(text, style, anchor, tag) => {
+                let kind = scalar::kind(&text, style == ScalarStyle::Plain, tag.as_deref().map(tag_name).as_deref())
+                    .map_err(|message| Diagnostic::error(place, message))?;
+                self.add(Node { place, kind }, anchor)?;
+            }
+            Event::SequenceStart(anchor, tag) => {
+                self.begin(place, anchor, tag.as_deref(), Content::List(Vec::new()))?
+            }
+            Event::MappingStart(anchor, tag) => {
+                self.begin(place, anchor, tag.as_deref(), Content::Map { entries: Vec::new(), key: None })?;
+            }
+            Event::SequenceEnd | Event::MappingEnd => self.end()?,
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, place: Place, anchor: usize, tag: Option<&Tag>, content: Content) -> Result<(), Diagnostic> {
+        if self.open.len() == DEPTH_LIMIT {
+            return Err(Diagnostic::error(place, format!("nested deeper than {DEPTH_LIMIT} levels")));
+        }
+        self.open.push(Open { place, anchor, tag: tag.map(tag_name), content });
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<(), Diagnostic> {
+        let Open { place, anchor, tag, content } = self.open.pop().expect("every end has its start");
+        let kind = match content {
+            Content::List(items) => Kind::List(items),
+            Content::Map { entries, .. } => Kind::Map(merged(entries)?),
+        };
+        let mut node = Node { place, kind };
+        if tag.as_deref() == Some("!unsafe") {
+            node.make_unsafe();
+        }
+        self.add(node, anchor)
+    }
+
+    fn add(&mut self, node: Node, anchor: usize) -> Result<(), Diagnostic> {
+        if anchor != 0 {
+            self.anchors.insert(anchor, node.clone());
+        }
+        match self.open.last_mut().map(|open| &mut open.content) {
+            None => self.documents.push(node),
+            Some(Content::List(items)) => items.push(node),
+            Some(Content::Map { key: key @ None, .. }) => *key = Some(node),
+            Some(Content::Map { entries, key }) => {
+                let key = key.take().expect("a value comes after its key");
+                if let Some(first) = entries.iter().position(|(other, _)| !other.is_merge() && other.same_key(&key)) {
+                    let message = format!("key `{}` is given twice; the last one counts", key.text());
+                    self.warnings.push(
+                        Diagnostic::warning(key.place, message).related(entries[first].0.place, "given here first"),
+                    );
+                    entries.remove(first);
+                }
+                entries.push((key, node));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Puts what `<<` names under the keys that the mapping has itself.
+fn merged(entries: Vec<(Node, Node)>) -> Result<Vec<(Node, Node)>, Diagnostic> {
+    if entries.iter().all(|(key, _)| !key.is_merge()) {
+        return Ok(entries);
+    }
+    let (merges, mut own): (Vec<_>, Vec<_>) = entries.into_iter().partition(|(key, _)| key.is_merge());
+    for (key, value) in merges {
+        let maps = match value.kind {
+            Kind::List(items) => items,
+            _ => vec![value],
+        };
+        for map in maps {
+            let Kind::Map(more) = map.kind else {
+                return Err(Diagnostic::error(key.place, "`<<` merges mappings, and this is none"));
+            };
+            for (key, value) in more {
+                if own.iter().all(|(other, _)| !other.same_key(&key)) {
+                    own.push((key, value));
+                }
+            }
+        }
+    }
+    Ok(own)
+}
+
+fn tag_name(tag: &Tag) -> String {
+    if tag.is_yaml_core_schema() { format!("!!{}", tag.suffix) } else { format!("{}{}", tag.handle, tag.suffix) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(text: &str) -> Result<Parsed, Diagnostic> {
+        parse(FileId::register(Path::new("test.yml"), text))
+    }
+
+    fn json(text: &str) -> String {
+        parsed(text).expect("valid YAML").documents[0].value().to_json().to_string()
+    }
+
+    #[test]
+    fn words_mean_what_yaml_1_1_says() {
+        assert_eq!(json("[yes, No, on, true, y]"), r#"[true,false,true,true,"y"]"#);
+        assert_eq!(
+            json("[0644, 0o644, 1_000, 0x1F, 1:30, 12e3, 1.5, ~, '5', -3]"),
+            r#"[420,"0o644",1000,31,90,"12e3",1.5,null,"5",-3]"#
+        );
+    }
+
+    #[test]
+    fn merges_and_aliases() {
+        assert_eq!(json("a: &a {x: 1, y: 2}\nb: {<<: *a, y: 3}"), r#"{"a":{"x":1,"y":2},"b":{"y":3,"x":1}}"#);
+    }
+
+    #[test]
+    fn a_bomb_is_refused() {
+        let mut text = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n".to_owned();
+        for level in 1..9 {
+            let below = format!("*a{}, ", level - 1).repeat(9);
+            text.push_str(&format!("a{level}: &a{level} [{below}]\n"));
+        }
+        assert!(parsed(&text).expect_err("a bomb").message.contains("aliases"));
+    }
+
+    #[test]
+    fn a_key_given_twice_is_told() {
+        let parsed = parsed("a: 1\nb: 2\na: 3\n").expect("valid YAML");
+        assert_eq!(parsed.warnings.len(), 1);
+        assert_eq!(parsed.documents[0].value().to_json().to_string(), r#"{"b":2,"a":3}"#);
+    }
+
+    #[test]
+    fn an_unquoted_template_is_explained() {
+        let error = parsed("- name: x\n  value: {{ y }} z\n").expect_err("not YAML");
+        assert!(error.help.is_some_and(|help| help.contains("quoted")), "{}", error.message);
+    }
+}
