@@ -192,8 +192,8 @@ func (s *standIn) setNode(ctx context.Context, spec *nodeSpec) {
 	}
 }
 
-// removeNode stops playing a node and deletes it, as an administrator would;
-// the pod garbage collector then takes its pods.
+// removeNode stops playing a node, deletes it, and finishes its pods, as an
+// administrator who shuts a machine down for good.
 func (s *standIn) removeNode(ctx context.Context, name string) {
 	s.lock.Lock()
 	gone := s.nodes[name]
@@ -206,6 +206,11 @@ func (s *standIn) removeNode(ctx context.Context, name string) {
 	err := s.client.CoreV1().Nodes().Delete(ctx, name, metav1.DeleteOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		klog.ErrorS(err, "Can't delete a node", "node", name)
+	}
+	for _, pod := range s.podsOn(name) {
+		if err := s.finish(ctx, pod); err != nil {
+			klog.ErrorS(err, "Can't finish a pod", "pod", pod.Name)
+		}
 	}
 }
 

@@ -40,6 +40,9 @@ cluster_up() {
         settle "${address:-127.0.0.1}" "$port"
     fi
     local part
+    for part in "${parts[@]}"; do # What has ended since, by a reboot perhaps, starts anew.
+        process_pid "$part" >/dev/null || rm -f "$state/run/$part"
+    done
     for part in "${parts[@]}"; do
         [[ $part != kube-controller-manager ]] || await_ready
         part_start "$part"
@@ -166,11 +169,12 @@ cluster_down() {
 
 cluster_status() {
     need_cluster
-    local part pid
+    local part pid kib
     for part in "${parts[@]}"; do
         if pid=$(process_pid "$part"); then
-            printf '%-24s pid %-8s %4d MiB\n' "$part" "$pid" \
-                "$(($(sed -n 's/^VmRSS:\s*\([0-9]*\) kB/\1/p' "/proc/$pid/status") / 1024))"
+            # The proportional size: what the parts share is one program's text.
+            kib=$(sed -n 's/^Pss: *\([0-9]*\) kB/\1/p' "/proc/$pid/smaps_rollup")
+            printf '%-24s pid %-8s %4d MiB\n' "$part" "$pid" "$((${kib:-0} / 1024))"
         else
             printf '%-24s stopped\n' "$part"
         fi

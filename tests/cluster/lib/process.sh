@@ -4,8 +4,9 @@
 
 : "${state:?}"
 
-# How long a process may take to end by itself, in tenths of a second.
-end_limit=150
+# How long a process may take to end, in tenths of a second: by itself, and after SIGKILL.
+# An API server that has watchers would take a minute by itself.
+polite_limit=30 kill_limit=100
 
 # Prints the moment a process began, in ticks since boot; fails if there is none.
 began() {
@@ -42,9 +43,9 @@ process_end() {
         return 0
     }
     kill -TERM "$pid" 2>/dev/null || true
-    for ((tenths = 0; tenths < end_limit; tenths++)); do
+    for ((tenths = 0; tenths < polite_limit + kill_limit; tenths++)); do
         process_pid "$1" >/dev/null || break
-        ((tenths == end_limit - 20)) && kill -KILL "$pid" 2>/dev/null
+        ((tenths != polite_limit)) || kill -KILL "$pid" 2>/dev/null || true
         sleep 0.1
     done
     process_pid "$1" >/dev/null && die "process $pid (\`$1\`) does not end"
@@ -58,6 +59,20 @@ await() {
     end=$((SECONDS + limit))
     until "$@" >/dev/null 2>&1; do
         ((SECONDS < end)) || die "$what did not come within $limit s; logs are in \`$state/logs\`"
+        all_alive || die "gave up waiting for $what"
         sleep 0.2
+    done
+}
+
+# Tells whether each process that was started still runs; prints the last words of one that doesn't.
+all_alive() {
+    local file name
+    for file in "$state/run"/*; do
+        [[ -e $file ]] || continue
+        name=${file##*/}
+        process_pid "$name" >/dev/null && continue
+        say "error: \`$name\` has ended; the end of \`$state/logs/$name.log\`:"
+        tail -n 5 "$state/logs/$name.log" >&2
+        return 1
     done
 }
