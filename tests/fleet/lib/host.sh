@@ -273,12 +273,12 @@ host_cut() { # NAME
     local mac
     mac=$(ip -n "$(host_id "$1")" -br link show eth0 | awk '{ print $3 }')
     ip neigh replace "$(host_ip "$1")" lladdr "$mac" dev "$(bridge)" nud permanent
-    bridge link set dev "$(host_veth "$1")" state 0
+    command bridge link set dev "$(host_veth "$1")" state 0
     touch "$(host_dir "$1")/cut"
 }
 host_uncut() { # NAME
     need_root
-    bridge link set dev "$(host_veth "$1")" state 3
+    command bridge link set dev "$(host_veth "$1")" state 3
     ip neigh del "$(host_ip "$1")" dev "$(bridge)" 2>/dev/null || true
     rm -f "$(host_dir "$1")/cut"
 }
