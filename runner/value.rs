@@ -22,6 +22,18 @@ pub enum Value {
     Map(Arc<Map>),
     /// What `omit` is: an argument with this value is left out.
     Omit,
+    /// A mapping whose entries are made when asked for, such as `hostvars`.
+    Lazy(Arc<dyn Lazy>),
+}
+
+/// A mapping whose entries are made when asked for. They come rendered: in the context they belong to, not the asker's.
+pub trait Lazy: Send + Sync {
+    /// Returns an entry; `None` when there is no such key.
+    ///
+    /// # Errors
+    /// A sentence for a person when the entry's own template fails.
+    fn get(&self, key: &str) -> Result<Option<Value>, String>;
+    fn keys(&self) -> Vec<Arc<str>>;
 }
 
 /// A string, whether it may be a template, and where it was written.
@@ -126,6 +138,7 @@ impl Value {
             Value::Str(text) => !text.as_str().is_empty(),
             Value::List(items) => !items.is_empty(),
             Value::Map(map) => !map.is_empty(),
+            Value::Lazy(lazy) => !lazy.keys().is_empty(),
         }
     }
 
@@ -138,7 +151,7 @@ impl Value {
             Value::Float(_) => "a number",
             Value::Str(_) => "a string",
             Value::List(_) => "a list",
-            Value::Map(_) => "a mapping",
+            Value::Map(_) | Value::Lazy(_) => "a mapping",
             Value::Omit => "`omit`",
         }
     }
@@ -149,7 +162,7 @@ impl Value {
             Value::Str(text) => text.is_template(),
             Value::List(items) => items.iter().any(Value::holds_template),
             Value::Map(map) => map.iter().any(|(key, value)| key.holds_template() || value.holds_template()),
-            Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Omit => false,
+            Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Omit | Value::Lazy(_) => false,
         }
     }
 
@@ -163,6 +176,7 @@ impl Value {
             Value::Str(text) => text.as_str().into(),
             Value::List(items) => items.iter().map(Value::to_json).collect(),
             Value::Map(map) => serde_json::Value::Object(map.to_json()),
+            Value::Lazy(lazy) => serde_json::Value::Object(realized(&**lazy).to_json()),
         }
     }
 
@@ -202,6 +216,7 @@ impl fmt::Display for Value {
                 }
                 f.write_str("]")
             }
+            Value::Lazy(lazy) => write!(f, "{}", Value::map(realized(&**lazy))),
             Value::Map(map) => {
                 f.write_str("{")?;
                 for (nth, (key, value)) in map.iter().enumerate() {
@@ -214,6 +229,15 @@ impl fmt::Display for Value {
             }
         }
     }
+}
+
+/// Returns all entries of a lazy mapping; one whose template fails is left out.
+pub fn realized(lazy: &dyn Lazy) -> Map {
+    let entry = |key: Arc<str>| match lazy.get(&key) {
+        Ok(Some(value)) => Some((Value::str(key), value)),
+        Ok(None) | Err(_) => None,
+    };
+    lazy.keys().into_iter().filter_map(entry).collect()
 }
 
 impl Value {
@@ -285,6 +309,7 @@ impl Hash for Value {
             Value::Str(text) => hash_text(text.as_str(), state),
             Value::List(items) => items.len().hash(state),
             Value::Map(map) => map.len().hash(state),
+            Value::Lazy(lazy) => lazy.keys().len().hash(state),
         }
     }
 }
