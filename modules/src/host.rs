@@ -1,5 +1,7 @@
 //! What a module may ask of a machine. All of it reads: whatever alters a host is a [`crate::Change`].
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{Content, Done, Error};
@@ -40,6 +42,9 @@ pub trait Host {
 
     /// Returns a variable of the task's environment.
     fn env(&self, name: &str) -> Option<String>;
+
+    /// Returns all variables of the task's environment.
+    fn environment(&self) -> BTreeMap<String, String>;
 
     /// Returns the effective user's id: 0 under `become`.
     fn uid(&self) -> u32;

@@ -4,6 +4,8 @@
 mod apply;
 mod decode;
 mod error;
+mod facts;
+mod fnmatch;
 mod host;
 #[cfg(feature = "kubernetes")]
 mod kubernetes;
@@ -30,4 +32,5 @@ table::modules! {
     command
     nvidia_detect
     ping
+    setup
 }

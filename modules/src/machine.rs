@@ -48,7 +48,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    pub(crate) fn environment(&self) -> Vec<(String, String)> {
+    pub(crate) fn task_environment(&self) -> Vec<(String, String)> {
         self.env.iter().map(|(key, value)| (key.clone(), value.clone())).collect()
     }
 
@@ -170,7 +170,7 @@ impl Host for Machine<'_> {
                 }
             }
         }
-        let mut env = self.environment();
+        let mut env = self.task_environment();
         env.extend(probe.env.iter().cloned());
         run_command(&Command {
             argv: &argv,
@@ -210,6 +210,14 @@ impl Host for Machine<'_> {
 
     fn env(&self, name: &str) -> Option<String> {
         self.env.get(name).cloned().or_else(|| std::env::var(name).ok())
+    }
+
+    fn environment(&self) -> BTreeMap<String, String> {
+        let inherited = std::env::vars_os();
+        let text = |text: std::ffi::OsString| text.to_string_lossy().into_owned();
+        let mut all: BTreeMap<String, String> = inherited.map(|(name, value)| (text(name), text(value))).collect();
+        all.extend(self.env.clone());
+        all
     }
 
     fn uid(&self) -> u32 {

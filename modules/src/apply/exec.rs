@@ -30,7 +30,7 @@ pub(crate) struct Command<'a> {
 
 /// Runs the command of a change and fails unless it ends as expected.
 pub(super) fn exec(machine: &Machine, exec: &Exec) -> Result<Output, Error> {
-    let mut env = machine.environment();
+    let mut env = machine.task_environment();
     env.extend(exec.env.iter().cloned());
     let output = run_command(&Command {
         argv: &exec.argv,

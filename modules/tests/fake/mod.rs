@@ -232,6 +232,10 @@ impl Host for Fake {
         self.env.get(name).cloned()
     }
 
+    fn environment(&self) -> BTreeMap<String, String> {
+        self.env.clone()
+    }
+
     fn uid(&self) -> u32 {
         self.uid
     }

@@ -1,0 +1,448 @@
+//! Which distribution this is, as Ansible names it.
+
+use fancy_regex::Regex;
+use serde_json::{Value, json};
+
+use super::{Files, assignment, map};
+use crate::host::Map;
+
+/// A distribution under Ansible's names.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Distribution {
+    pub name: String,
+    pub version: String,
+    pub release: String,
+    pub major_version: String,
+    pub minor_version: Option<String>,
+    pub os_family: String,
+    /// The file that told it, and by which rule.
+    file: Option<(&'static str, &'static str)>,
+    search_string: Option<&'static str>,
+    /// Whether the file's content was read, and not only found.
+    parsed: bool,
+}
+
+impl Distribution {
+    pub(super) fn facts(&self) -> Map {
+        let mut facts = map([
+            ("distribution", self.name.as_str().into()),
+            ("distribution_version", self.version.as_str().into()),
+            ("distribution_release", self.release.as_str().into()),
+            ("distribution_major_version", self.major_version.as_str().into()),
+            ("os_family", self.os_family.as_str().into()),
+        ]);
+        if let Some(minor) = &self.minor_version {
+            facts.insert("distribution_minor_version".into(), minor.as_str().into());
+        }
+        if let Some((path, variety)) = self.file {
+            facts.insert("distribution_file_path".into(), path.into());
+            facts.insert("distribution_file_variety".into(), variety.into());
+        }
+        if self.parsed {
+            facts.insert("distribution_file_parsed".into(), true.into());
+        }
+        if let Some(text) = self.search_string {
+            facts.insert("distribution_file_search_string".into(), text.into());
+        }
+        facts
+    }
+}
+
+/// A file and the distribution that it may tell of, in the order in which they are tried. Source: ansible-core 2.19.
+const FILES: [(&str, &str); 22] = [
+    ("/etc/altlinux-release", "Altlinux"),
+    ("/etc/oracle-release", "OracleLinux"),
+    ("/etc/slackware-version", "Slackware"),
+    ("/etc/centos-release", "CentOS"),
+    ("/etc/redhat-release", "RedHat"),
+    ("/etc/vmware-release", "VMwareESX"),
+    ("/etc/openwrt_release", "OpenWrt"),
+    ("/etc/os-release", "Amazon"),
+    ("/etc/system-release", "Amazon"),
+    ("/etc/alpine-release", "Alpine"),
+    ("/etc/arch-release", "Archlinux"),
+    ("/etc/os-release", "Archlinux"),
+    ("/etc/os-release", "SUSE"),
+    ("/etc/SuSE-release", "SUSE"),
+    ("/etc/gentoo-release", "Gentoo"),
+    ("/etc/os-release", "Debian"),
+    ("/etc/lsb-release", "Debian"),
+    ("/etc/lsb-release", "Mandriva"),
+    ("/usr/lib/os-release", "ClearLinux"),
+    ("/etc/coreos/update.conf", "Coreos"),
+    ("/etc/os-release", "Flatcar"),
+    ("/etc/os-release", "NA"),
+];
+
+const FAMILIES: [(&str, &[&str]); 9] = [
+    (
+        "RedHat",
+        &[
+            "RedHat",
+            "RHEL",
+            "Fedora",
+            "CentOS",
+            "Scientific",
+            "SLC",
+            "Ascendos",
+            "CloudLinux",
+            "PSBM",
+            "OracleLinux",
+            "OVS",
+            "OEL",
+            "Amazon",
+            "Amzn",
+            "Virtuozzo",
+            "XenServer",
+            "Alibaba",
+            "EulerOS",
+            "openEuler",
+            "AlmaLinux",
+            "Rocky",
+            "TencentOS",
+            "EuroLinux",
+            "Kylin Linux Advanced Server",
+            "MIRACLE",
+        ],
+    ),
+    (
+        "Debian",
+        &[
+            "Debian",
+            "Ubuntu",
+            "Raspbian",
+            "Neon",
+            "KDE neon",
+            "Linux Mint",
+            "SteamOS",
+            "Devuan",
+            "Kali",
+            "Cumulus Linux",
+            "Pop!_OS",
+            "Parrot",
+            "Pardus GNU/Linux",
+            "Uos",
+            "Deepin",
+            "OSMC",
+            "Linux Mint Debian Edition",
+        ],
+    ),
+    (
+        "Suse",
+        &[
+            "SuSE",
+            "SLES",
+            "SLED",
+            "openSUSE",
+            "openSUSE Tumbleweed",
+            "SLES_SAP",
+            "SUSE_LINUX",
+            "openSUSE Leap",
+            "ALP-Dolomite",
+            "SL-Micro",
+            "openSUSE MicroOS",
+        ],
+    ),
+    ("Archlinux", &["Archlinux", "Antergos", "Manjaro"]),
+    ("Mandrake", &["Mandrake", "Mandriva"]),
+    ("Gentoo", &["Gentoo", "Funtoo"]),
+    ("ClearLinux", &["Clear Linux OS", "Clear Linux Mix"]),
+    ("Altlinux", &["Altlinux"]),
+    ("Slackware", &["Slackware"]),
+];
+
+/// Returns the first group that matched of `pattern` in `text`.
+fn first(pattern: &str, text: &str) -> Option<String> {
+    let pattern = Regex::new(pattern).expect("our own patterns are patterns");
+    let captures = pattern.captures(text).ok()??;
+    captures.iter().skip(1).flatten().next().map(|group| group.as_str().to_owned())
+}
+
+pub(crate) fn distribution_of(files: Files<'_>) -> Distribution {
+    let mut found = guess(files);
+    for (path, variety) in FILES {
+        let there = match variety {
+            "VMwareESX" | "Archlinux" if path != "/etc/os-release" => files.exists(path).then(String::new),
+            _ => files.text(path),
+        };
+        let Some(text) = there else { continue };
+        if text.is_empty() {
+            found.name = variety.to_owned();
+        } else {
+            let text = text.trim_matches(['\'', '"', '\\']);
+            let mut read = Distribution { name: variety.to_owned(), parsed: true, ..found.clone() };
+            if !told(files, path, variety, text, &mut read) {
+                continue;
+            }
+            found = read;
+        }
+        found.file = Some((path, variety));
+        break;
+    }
+    let family = FAMILIES.iter().find(|(_, names)| names.contains(&found.name.as_str()));
+    found.os_family = family.map_or_else(|| found.name.clone(), |(family, _)| (*family).to_owned());
+    found
+}
+
+/// What os-release and, for a more exact version, the distribution's own file say.
+fn guess(files: Files<'_>) -> Distribution {
+    let os = files.text("/etc/os-release").or_else(|| files.text("/usr/lib/os-release")).unwrap_or_default();
+    let id = assignment(&os, "ID").unwrap_or_default();
+    let name = match id.as_str() {
+        "" => "OtherLinux".to_owned(),
+        "amzn" => "Amazon".to_owned(),
+        "rhel" => "Redhat".to_owned(),
+        "ol" => "Oracle".to_owned(),
+        "opensuse-leap" => "Opensuse".to_owned(),
+        _ => id[..1].to_uppercase() + &id[1..].to_lowercase(),
+    };
+    let mut version = assignment(&os, "VERSION_ID").unwrap_or_default();
+    match id.as_str() {
+        "debian" => {
+            let exact = files.text("/etc/debian_version").unwrap_or_default();
+            if version.is_empty() || exact.matches('.').count() > version.matches('.').count() {
+                version = exact;
+            }
+        }
+        "centos" => {
+            let release = files.text("/etc/centos-release").unwrap_or_default();
+            let exact = first(r"release ([0-9]+(?:\.[0-9]+)?)", &release).unwrap_or_default();
+            if exact.matches('.').count() > version.matches('.').count() {
+                version = exact;
+            }
+        }
+        _ => {}
+    }
+    // Older than os-release: `CentOS release 6.7 (Final)`.
+    let releases = ["/etc/redhat-release", "/etc/centos-release", "/etc/system-release"];
+    let old = if os.is_empty() { releases.iter().find_map(|path| files.text(path)) } else { None }.unwrap_or_default();
+    if let Some(exact) = first("release ([0-9.]+)", &old) {
+        version = exact;
+    }
+    let lsb = if id == "ubuntu" { files.text("/etc/lsb-release") } else { None }.unwrap_or_default();
+    let release = assignment(&os, "VERSION_CODENAME")
+        .or_else(|| assignment(&os, "UBUNTU_CODENAME"))
+        .or_else(|| assignment(&lsb, "DISTRIB_CODENAME"))
+        .or_else(|| first(r"\(([^0-9]+)\)|, *([^0-9]+)", &assignment(&os, "VERSION")?))
+        .or_else(|| first(r"\(([^0-9()]+)\)", &old).filter(|_| !old.starts_with("Amazon")));
+    let or_na = |text: String| if text.is_empty() { "NA".to_owned() } else { text };
+    Distribution {
+        name,
+        release: release.unwrap_or_else(|| "NA".to_owned()),
+        major_version: or_na(version.split('.').next().unwrap_or_default().to_owned()),
+        version: or_na(version),
+        ..Distribution::default()
+    }
+}
+
+/// Whether a file's text is of this distribution; `found` then has what the text tells.
+fn told(files: Files<'_>, path: &str, variety: &str, text: &str, found: &mut Distribution) -> bool {
+    match variety {
+        "Altlinux" => searched(text, "ALT", found),
+        "OracleLinux" => searched(text, "Oracle Linux", found),
+        "RedHat" => searched(text, "Red Hat", found),
+        "Slackware" => slackware(text, found),
+        "CentOS" => centos(text, found),
+        "OpenWrt" => {
+            set(&mut found.version, first("DISTRIB_RELEASE=[\"'](.*)[\"']", text));
+            set(&mut found.release, first("DISTRIB_CODENAME=[\"'](.*)[\"']", text));
+            text.contains("OpenWrt")
+        }
+        "Amazon" => amazon(path, text, found),
+        "Alpine" => {
+            found.version = text.to_owned();
+            true
+        }
+        "Archlinux" => text.contains("Arch Linux"),
+        "SUSE" => suse(files, path, text, found),
+        "Gentoo" => searched(text, "Gentoo", found),
+        "Debian" => debian(files, path, text, found),
+        "Mandriva" => {
+            set(&mut found.version, first("DISTRIB_RELEASE=\"(.*)\"", text));
+            set(&mut found.release, first("DISTRIB_CODENAME=\"(.*)\"", text));
+            text.contains("Mandriva")
+        }
+        "ClearLinux" => clear_linux(text, found),
+        "Coreos" => {
+            set(&mut found.release, first("(?m)^GROUP=(.*)", text));
+            assignment(&files.text("/etc/os-release").unwrap_or_default(), "ID").as_deref() == Some("coreos")
+        }
+        "Flatcar" => {
+            let version = assignment(text, "VERSION").unwrap_or_default();
+            found.major_version = version.split('.').next().unwrap_or_default().to_owned();
+            found.version = version;
+            assignment(text, "ID").as_deref() == Some("flatcar")
+        }
+        _ => {
+            set(&mut found.name, assignment(text, "NAME"));
+            if found.version == "NA" {
+                set(&mut found.version, assignment(text, "VERSION"));
+            }
+            true
+        }
+    }
+}
+
+fn set(field: &mut String, value: Option<String>) {
+    if let Some(value) = value {
+        *field = value;
+    }
+}
+
+/// A release file: the distribution itself where its words are in it, else the clone that its first word names.
+fn searched(text: &str, words: &'static str, found: &mut Distribution) -> bool {
+    if text.contains(words) {
+        found.search_string = Some(words);
+    } else {
+        text.split_whitespace().next().unwrap_or_default().clone_into(&mut found.name);
+    }
+    true
+}
+
+fn slackware(text: &str, found: &mut Distribution) -> bool {
+    set(&mut found.version, first(r"([A-Za-z0-9_]+[.][A-Za-z0-9_]+)\+?", text));
+    text.contains("Slackware")
+}
+
+fn centos(text: &str, found: &mut Distribution) -> bool {
+    if text.contains("CentOS Stream") {
+        found.release = "Stream".to_owned();
+        return true;
+    }
+    found.name = "TencentOS".to_owned();
+    text.contains("TencentOS Server")
+}
+
+fn amazon(path: &str, text: &str, found: &mut Distribution) -> bool {
+    if path == "/etc/os-release" {
+        if let Some(version) = first("VERSION_ID=\"(.*)\"", text) {
+            let (major, minor) = version.split_once('.').unwrap_or((&version, "NA"));
+            found.major_version = major.to_owned();
+            found.minor_version = Some(minor.to_owned());
+            found.version = version;
+        }
+    } else {
+        let number = text.split_whitespace().find(|word| word.bytes().all(|byte| byte.is_ascii_digit()));
+        found.version = number.unwrap_or("NA").to_owned();
+    }
+    text.contains("Amazon")
+}
+
+fn suse(files: Files<'_>, path: &str, text: &str, found: &mut Distribution) -> bool {
+    let lower = text.to_lowercase();
+    if !lower.contains("suse") {
+        return false;
+    }
+    if path == "/etc/os-release" {
+        set(&mut found.name, assignment(text, "NAME"));
+        if let Some(version) = first("(?m)^VERSION_ID=\"?([0-9]+\\.?[0-9]*)\"?", text) {
+            let (major, minor) = version.split_once('.').unwrap_or((&version, ""));
+            if lower.contains("open") {
+                // Tumbleweed's version is a date: what follows its digits is nothing.
+                found.release = minor.to_owned();
+            } else if lower.contains("enterprise") {
+                found.release = if minor.is_empty() { "0".to_owned() } else { minor.to_owned() };
+            }
+            found.major_version = major.to_owned();
+            found.version = version;
+        }
+    } else if lower.contains("open") {
+        text.split_whitespace().next().unwrap_or_default().clone_into(&mut found.name);
+        set(&mut found.release, first("CODENAME *= *([^\n]+)", text));
+    } else if lower.contains("enterprise") {
+        found.name = if text.contains("Desktop") { "SLED" } else { "SLES" }.to_owned();
+        if let Some(level) = first("PATCHLEVEL = ([0-9]+)", text) {
+            found.version = format!("{}.{level}", found.version);
+            found.release = level;
+        }
+    }
+    let variant = assignment(text, "VARIANT_ID");
+    let product = files.link_name("/etc/products.d/baseproduct").unwrap_or_default();
+    match (variant.as_deref(), product.as_str()) {
+        (Some("server-sap" | "sles-sap"), _) | (None, "SLES_SAP.prod") => found.name = "SLES_SAP".to_owned(),
+        (Some("transactional"), _) | (None, "SL-Micro.prod") => found.name = "SL-Micro".to_owned(),
+        (Some(_) | None, _) => {}
+    }
+    true
+}
+
+fn debian(files: Files<'_>, path: &str, text: &str, found: &mut Distribution) -> bool {
+    let has = |word: &str| text.contains(word);
+    let versions = |found: &mut Distribution| {
+        if let Some(version) = first("VERSION_ID=\"(.*)\"", text) {
+            version.split('.').next().unwrap_or_default().clone_into(&mut found.major_version);
+            found.version = version;
+        }
+    };
+    if has("Debian") || has("Raspbian") {
+        found.name = "Debian".to_owned();
+        set(&mut found.release, first(r"PRETTY_NAME=[^(]+ \(?([^)]+?)\)", text));
+        let exact = files.text("/etc/debian_version").unwrap_or_default();
+        found.minor_version = first(r"[0-9]+\.([0-9]+)", &exact);
+    } else if has("Ubuntu") {
+        found.name = "Ubuntu".to_owned();
+    } else if has("SteamOS") {
+        found.name = "SteamOS".to_owned();
+    } else if ["/etc/lsb-release", "/etc/os-release"].contains(&path) && (has("Kali") || has("Parrot")) {
+        found.name = if has("Kali") { "Kali" } else { "Parrot" }.to_owned();
+        set(&mut found.release, first("DISTRIB_RELEASE=(.*)", text));
+    } else if has("Devuan") {
+        found.name = "Devuan".to_owned();
+        set(&mut found.release, first("PRETTY_NAME=\"?[^(\"]+ \\(?([^) \"]+)\\)?", text));
+        set(&mut found.version, first("VERSION_ID=\"(.*)\"", text));
+        found.major_version = found.version.clone();
+    } else if has("Cumulus") {
+        found.name = "Cumulus Linux".to_owned();
+        set(&mut found.version, first("VERSION_ID=(.*)", text));
+        found.version.split('.').next().unwrap_or_default().clone_into(&mut found.major_version);
+        set(&mut found.release, first("VERSION=\"(.*)\"", text));
+    } else if has("Mint") {
+        found.name = "Linux Mint".to_owned();
+        versions(found);
+    } else if ["UOS", "Uos", "uos", "Deepin", "deepin"].iter().any(|word| has(word)) {
+        found.name = if text.to_lowercase().contains("uos") { "Uos" } else { "Deepin" }.to_owned();
+        set(&mut found.release, assignment(text, "VERSION_CODENAME"));
+        versions(found);
+    } else if has("LMDE") {
+        found.name = "Linux Mint Debian Edition".to_owned();
+    } else {
+        return false;
+    }
+    true
+}
+
+fn clear_linux(text: &str, found: &mut Distribution) -> bool {
+    set(&mut found.name, first("NAME=\"(.*)\"", text));
+    set(&mut found.version, first("VERSION_ID=(.*)", text));
+    found.major_version = found.version.clone();
+    set(&mut found.release, first("ID=(.*)", text));
+    found.name.contains("Clear Linux")
+}
+
+/// Returns what `lsb_release -a` says, where it or its file is there.
+pub(super) fn lsb(files: Files<'_>) -> Map {
+    let mut lsb = Map::new();
+    let file = files.text("/etc/lsb-release");
+    let os = files.text("/etc/os-release").filter(|_| files.exists("/usr/bin/lsb_release"));
+    let keys: [(&str, &str, &str); 4] = [
+        ("id", "DISTRIB_ID", "ID"),
+        ("release", "DISTRIB_RELEASE", "VERSION_ID"),
+        ("description", "DISTRIB_DESCRIPTION", "PRETTY_NAME"),
+        ("codename", "DISTRIB_CODENAME", "VERSION_CODENAME"),
+    ];
+    for (fact, in_file, in_os) in keys {
+        let value = file.as_ref().and_then(|text| assignment(text, in_file));
+        let value = value.or_else(|| os.as_ref().and_then(|text| assignment(text, in_os)));
+        if let Some(value) = value {
+            // lsb_release begins the name with a capital, which os-release has in lower case.
+            let capital = fact == "id" && file.is_none() && !value.is_empty();
+            let value = if capital { value[..1].to_uppercase() + &value[1..] } else { value };
+            lsb.insert(fact.to_owned(), value.into());
+        }
+    }
+    if let Some(major) = lsb.get("release").and_then(Value::as_str).and_then(|release| release.split('.').next()) {
+        let major = major.to_owned();
+        lsb.insert("major_release".into(), major.into());
+    }
+    map([("lsb", json!(lsb))])
+}

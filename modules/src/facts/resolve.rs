@@ -1,0 +1,89 @@
+//! The host's fully qualified name: from `/etc/hosts`, or asked of the resolver for a bounded time.
+
+use std::ffi::{CStr, CString};
+use std::ptr;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use super::Files;
+
+/// How long a name server may take. Without an answer, the host's own name is the best there is.
+const NAME_SERVER_LIMIT: Duration = Duration::from_millis(1500);
+
+/// A name that is being looked up while other facts are gathered.
+pub(super) struct Lookup {
+    node: String,
+    found: Option<String>,
+    answer: Option<mpsc::Receiver<Option<String>>>,
+}
+
+impl Lookup {
+    pub(super) fn start(files: Files<'_>, node: &str) -> Lookup {
+        let mut lookup = Lookup { node: node.to_owned(), found: None, answer: None };
+        let hosts = files.text("/etc/hosts").unwrap_or_default();
+        if node.contains('.') {
+            lookup.found = Some(node.to_owned());
+        } else if let Some(name) = in_hosts(&hosts, node) {
+            lookup.found = Some(name);
+        } else if files
+            .text("/etc/resolv.conf")
+            .is_some_and(|text| text.lines().any(|line| line.starts_with("nameserver")))
+        {
+            let (sender, answer) = mpsc::channel();
+            let name = node.to_owned();
+            // Left behind when the name server is silent: it ends with the resolver's own timeout.
+            thread::spawn(move || sender.send(canonical(&name)));
+            lookup.answer = Some(answer);
+        }
+        lookup
+    }
+
+    pub(super) fn finish(self) -> String {
+        let answered = || self.answer?.recv_timeout(NAME_SERVER_LIMIT).ok()?;
+        self.found.or_else(answered).unwrap_or(self.node)
+    }
+}
+
+/// Returns the first name with a domain on the line of `/etc/hosts` that holds `node`, or else that line's first name.
+fn in_hosts(hosts: &str, node: &str) -> Option<String> {
+    let names = |line: &str| -> Vec<String> {
+        let line = line.split('#').next().unwrap_or_default();
+        line.split_whitespace().skip(1).map(str::to_owned).collect()
+    };
+    let names = hosts.lines().map(names).find(|names| names.iter().any(|name| name == node))?;
+    names.iter().find(|name| name.contains('.')).or(names.first()).cloned()
+}
+
+/// Asks the resolver for the canonical name.
+fn canonical(name: &str) -> Option<String> {
+    let name = CString::new(name).ok()?;
+    // SAFETY: addrinfo is plain data for which zeros are a value; the list that getaddrinfo(3) makes is read before
+    // it is freed, once.
+    unsafe {
+        let mut hints: libc::addrinfo = std::mem::zeroed();
+        hints.ai_flags = libc::AI_CANONNAME;
+        let mut list = ptr::null_mut();
+        if libc::getaddrinfo(name.as_ptr(), ptr::null(), &raw const hints, &raw mut list) != 0 || list.is_null() {
+            return None;
+        }
+        let canonical = (*list).ai_canonname;
+        let found = (!canonical.is_null()).then(|| CStr::from_ptr(canonical).to_string_lossy().into_owned());
+        libc::freeaddrinfo(list);
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_a_domain_wins_on_its_line() {
+        let hosts = "127.0.0.1 localhost\n127.0.1.1 n1.example.org n1 # us\n";
+        assert_eq!(in_hosts(hosts, "n1").as_deref(), Some("n1.example.org"));
+        assert_eq!(in_hosts("10.0.0.1 n1 n1.lab\n", "n1").as_deref(), Some("n1.lab"));
+        assert_eq!(in_hosts(hosts, "localhost").as_deref(), Some("localhost"));
+        assert_eq!(in_hosts(hosts, "n2"), None);
+    }
+}
