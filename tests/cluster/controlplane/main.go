@@ -46,6 +46,7 @@ var parts = map[string]func() int{
 	"credentials": runCredentials,
 	"nodes":       runNodes,
 	"check-node":  runCheckNode,
+	"image":       runImage,
 }
 
 func main() {

@@ -9,7 +9,7 @@ go_release=1.26
 # Prints the folder of the built programs; the folder's name is the hash of what they are built from.
 program_folder() {
     local hash
-    hash=$(cd "$here/controlplane" && cat ./*.go go.mod go.sum "$here/lib/build.sh" | sha256sum)
+    hash=$(cd "$here/controlplane" && cat ./*.go ./*/*.go go.mod go.sum "$here/lib/build.sh" | sha256sum)
     printf '%s/controlplane-%s\n' "$cache" "${hash:0:16}"
 }
 
@@ -90,7 +90,8 @@ build() {
     (
         cd "$here/controlplane"
         export CGO_ENABLED=0 GOWORK=off GOFLAGS="-buildvcs=false -trimpath -mod=readonly"
-        nice -n 10 "$go" build -p 2 -ldflags "${flags[*]}" -o "$temporary/lab" .
+        nice -n 10 "$go" build -p 2 -ldflags "${flags[*]}" -o "$temporary/lab" . &&
+                    nice -n 10 "$go" build -p 2 -ldflags '-s -w' -o "$temporary/" ./deviceplugin
     ) || {
         rm -rf "$temporary"
         die "the build failed"

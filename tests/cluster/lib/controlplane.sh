@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # The parts of the control plane: their arguments, their order, up and down.
 
-: "${state:?}"
+: "${state:?}" "${here:?}"
 
 parts=(etcd kube-apiserver kube-controller-manager kube-scheduler nodes)
 
@@ -23,12 +23,13 @@ cluster_up() {
     local address='' port='' nodes=()
     while (($#)); do
         [[ $1 == --*=* ]] && set -- "${1%%=*}" "${1#*=}" "${@:2}"
+        [[ $1 == --fleet ]] && set -- --address "$(fleet_address)" "${@:2}"
         (($# >= 2)) || die "\`$1\` needs a value"
         case $1 in
             --address) address=$2 ;;
             --port) port=$2 ;;
             --node) nodes+=("$2") ;;
-            *) die "unknown option \`$1\`, expected one of --address, --port, --node" ;;
+            *) die "unknown option \`$1\`, expected one of --address, --fleet, --port, --node" ;;
         esac
         shift 2
     done
@@ -68,6 +69,14 @@ etcd=$etcd
 peer=$(free_port 127.0.0.1 $((etcd + 1)))
 TEXT
     mv "$state/.settings" "$state/settings"
+}
+
+# Prints the address at which the hosts of tests/fleet reach this machine.
+fleet_address() {
+    local address
+    address=$("$here/../fleet/fleet" env | sed -n 's/^LAB_GATEWAY=//p')
+    ip -4 -o addr show | grep -qF " $address/" || die "no hosts are up, start them with \`tests/fleet/fleet up\`"
+    printf '%s\n' "$address"
 }
 
 setting() {
@@ -164,7 +173,7 @@ cluster_down() {
     for ((i = ${#parts[@]} - 1; i >= 0; i--)); do
         process_end "${parts[i]}"
     done
-    [[ $keep == --keep ]] || rm -rf "${state:?}"/{etcd,nodes,credentials,settings,run}
+    [[ $keep == --keep ]] || rm -rf "${state:?}"/{etcd,nodes,credentials,settings,run,plugin-image.tar}
 }
 
 cluster_status() {
