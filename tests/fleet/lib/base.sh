@@ -6,7 +6,6 @@ CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/kubeon-run/lab
 SLOTS=/run/kubeon-lab           # one folder a lab on this machine, so that labs side by side never clash
 BOOT_TIMEOUT_S=60
 STOP_TIMEOUT_S=15
-SUITE=bookworm
 
 say() { printf 'fleet: %s\n' "$*" >&2; }
 die() { printf 'fleet: error: %s\n' "$*" >&2; exit 1; }
@@ -55,7 +54,7 @@ slot() {
     fi
     cat "$LAB/slot"
 }
-bridge() { echo "kubeon$(slot)"; }
+lab_bridge() { echo "kubeon$(slot)"; }
 gateway() { echo "10.213.$(slot).1"; }
 
 # True while the process that the file names by pid and start time lives.
@@ -85,7 +84,7 @@ within() { # SECONDS COMMAND…
     shift
     until "$@"; do
         [ $SECONDS -lt "$until" ] || return 1
-        sleep 0.05
+        sleep 0.1
     done
 }
 

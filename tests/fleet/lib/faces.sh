@@ -14,6 +14,9 @@ nodriver     1     none      -             -            -             no       t
 vfio         1     vfio-pci  -             -            -             no       the GPU is passed through to a guest
 mismatch     1     nvidia    550.163.01    proprietary  570.124.06    yes      the library was upgraded, the module not yet
 nonodes      1     nvidia    550.163.01    proprietary  550.163.01    no       a driver whose device nodes nobody made yet
+xid          1     nvidia    550.163.01    proprietary  550.163.01    yes      the GPU has fallen off the bus (Xid 79)
+secureboot   1     none      -             -            -             no       Secure Boot refuses the module's key
+unsupported  1     none      -             -            -             no       the driver does not know this GPU any more
 stale        0     -         -             -            -             yes      device nodes left by a driver that is gone
 docker       0     -         -             -            -             no       a Docker node: dockerd, and containerd with CRI disabled
 dockergpu    1     nvidia    550.163.01    proprietary  550.163.01    yes      the same with a GPU
@@ -51,6 +54,7 @@ build_face() { # FACE DIRECTORY
             echo "/dev/nvidia$((number - 1)) 666 195 $((number - 1))" >>"$kernel/nodes"
         done
     fi
+    face_log "$root" "$name"
     [ "${name#docker}" = "$name" ] || face_docker "$root"
 }
 
@@ -189,6 +193,35 @@ echo "$gpus" | sed -n 's/^\([0-9]*\), [^,]*, \([^,]*\), \([^,]*\),.*/|   \1  \3 
 SMI
     } >"$root/usr/bin/nvidia-smi"
     chmod 755 "$root/usr/bin/nvidia-smi"
+}
+
+# The kernel log, which this machine's kernel keeps for itself: a stand-in for dmesg prints the host's.
+face_log() { # ROOT FACE
+    local root=$1 address firmware
+    address=$(gpu_address 1)
+    firmware=$root/usr/lib/kubeon-lab/face/sys/firmware/efi/efivars
+    mkdir -p "$root/usr/bin"
+    printf '#!/bin/sh\n# Stands in for dmesg on a lab host.\nexec cat /usr/lib/kubeon-lab/face/dmesg\n' >"$root/usr/bin/dmesg"
+    chmod 755 "$root/usr/bin/dmesg"
+    {
+        echo '[    0.000000] Linux version 6.1.0-37-amd64 (debian-kernel@lists.debian.org)'
+        case $2 in
+            xid) echo "[  812.441021] NVRM: Xid (PCI:${address%.0}): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus." ;;
+            secureboot)
+                echo '[    0.000000] secureboot: Secure boot enabled'
+                echo '[   14.220817] Loading of module with unavailable key is rejected'
+                ;;
+            unsupported)
+                printf '[   14.220817] %s\n' "NVRM: The NVIDIA GPU $address (PCI ID: 10de:1eb8)" 'NVRM: installed in this system is not supported by the' \
+                    'NVRM: NVIDIA 535.54.03 driver release.' "nvidia: probe of $address failed with error -1"
+                ;;
+        esac
+    } >"$root/usr/lib/kubeon-lab/face/dmesg"
+    if [ "$2" = secureboot ]; then
+        # Four bytes of attributes, then the value. Source: efivarfs and UEFI 2.10, 3.3.
+        mkdir -p "$firmware"
+        printf '\006\000\000\000\001' >"$firmware/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
+    fi
 }
 
 # What Docker's packages leave on a node: a daemon, and a containerd that serves no Kubernetes.

@@ -31,28 +31,36 @@ lab_up() {
 
 lab_add() { # NAME:FACE…
     need_root
-    local entry name face new=() started=$EPOCHREALTIME
+    local entry name face variant new=() variants=() started
     for entry; do
-        name=${entry%%:*} face=${entry#*:}
+        parse_host "$entry"
         [[ $name =~ ^[a-z][a-z0-9-]{0,30}$ ]] || die "\`$name\` is no host name"
-        [ "$face" != "$entry" ] || face=none
         need_face "$face"
+        need_variant "$variant"
+        variants+=("$variant")
     done
-    build_all
+    build_all "${variants[@]}"
+    started=$EPOCHREALTIME
     lock "$LAB/.lock"
     lab_keys
     lab_network
     serve_repo
     for entry; do
-        name=${entry%%:*} face=${entry#*:}
-        [ "$face" != "$entry" ] || face=none
-        [ -d "$(host_dir "$name")" ] || host_make "$name" "$face"
+        parse_host "$entry"
+        [ -d "$(host_dir "$name")" ] || host_make "$name" "$face" "$variant"
         new+=("$name")
     done
     unlock
     boot_all "${new[@]}"
     lab_status
     say "${#new[@]} hosts up in $(elapsed "$started") s"
+}
+parse_host() { # NAME[:FACE][@VARIANT], into name, face and variant
+    variant=bookworm
+    [ "${1%@*}" = "$1" ] || variant=${1##*@}
+    set -- "${1%@*}"
+    name=${1%%:*} face=none
+    [ "$name" = "$1" ] || face=${1#*:}
 }
 elapsed() { awk -v from="$1" -v to="$EPOCHREALTIME" 'BEGIN { printf "%.1f", to - from }'; }
 
@@ -80,7 +88,7 @@ lab_keys() {
 
 lab_network() {
     local bridge
-    bridge=$(bridge)
+    bridge=$(lab_bridge)
     ip link show "$bridge" >/dev/null 2>&1 && return
     ip link add "$bridge" type bridge
     ip addr add "$(gateway)/24" dev "$bridge"
@@ -88,8 +96,8 @@ lab_network() {
 }
 
 # Writes what a host is born with: address, identity and keys, as the layer right over the image.
-host_make() { # NAME FACE
-    local name=$1 face=$2 folder seed number=2 ip user home
+host_make() { # NAME FACE VARIANT
+    local name=$1 face=$2 variant=$3 folder seed image number=2 ip user home
     folder=$(host_dir "$name")
     while grep -qsx "$number" "$LAB"/hosts/*/number; do number=$((number + 1)); done
     [ "$number" -le 254 ] || die 'a lab holds 253 hosts'
@@ -98,6 +106,9 @@ host_make() { # NAME FACE
     ip=10.213.$(slot).$number
     echo "$ip" >"$folder/ip"
     echo "$face" >"$folder/face"
+    echo "$variant" >"$folder/variant"
+    variant_layers "$variant" >"$folder/layers"
+    image=$(image_dir "$(variant_suite "$variant")")
     build_face "$face" "$folder/layer"
 
     seed=$folder/seed
@@ -119,9 +130,8 @@ host_make() { # NAME FACE
         install -d -m 700 "$seed$home" "$seed$home/.ssh"
         cat "$LAB"/keys/id_*.pub >"$seed$home/.ssh/authorized_keys"
         chmod 600 "$seed$home/.ssh/authorized_keys"
-        chown -R "$(awk -F: -v user="$user" '$1 == user { print $3 ":" $4 }' "$(image_dir)/etc/passwd")" "$seed$home"
+        chown -R "$(awk -F: -v user="$user" '$1 == user { print $3 ":" $4 }' "$image/etc/passwd")" "$seed$home"
     done
-    image_dir >"$folder/image"
 }
 
 host_boot() { # NAME
@@ -131,11 +141,11 @@ host_boot() { # NAME
     alive "$folder/init" && return
     id=$(host_id "$name") netns=$(host_id "$name") veth=$(host_veth "$name")
     host_clean "$name"
-    mount -t overlay "$id" -o "lowerdir=$folder/seed:$folder/layer:$(cat "$folder/image"),upperdir=$folder/upper,workdir=$folder/work" "$folder/root"
+    mount -t overlay "$id" -o "lowerdir=$folder/seed:$folder/layer:$(cat "$folder/layers"),upperdir=$folder/upper,workdir=$folder/work" "$folder/root"
 
     ip netns add "$netns"
     ip link add "$veth" type veth peer name eth0 netns "$netns"
-    ip link set "$veth" master "$(bridge)" up
+    ip link set "$veth" master "$(lab_bridge)" up
     ip -n "$netns" addr add "$(host_ip "$name")/24" dev eth0
     ip -n "$netns" link set lo up
     ip -n "$netns" link set eth0 up
@@ -160,12 +170,14 @@ host_boot() { # NAME
         exec setsid systemd-nspawn --quiet --boot --register=no --keep-unit --console=pipe \
             --directory="$folder/root" --machine="$id" --hostname="$name" --network-namespace-path="/run/netns/$netns" \
             --capability=all --resolv-conf=off --timezone=off --link-journal=no \
-            --bind="$folder/containerd:/var/lib/containerd"
+            --bind="$folder/containerd:/var/lib/containerd" \
+            SYSTEMD_CGROUP_ENABLE_LEGACY_FORCE=1
     ) &
     remember $! "$folder/nspawn"
     disown
     within "$BOOT_TIMEOUT_S" host_find_init "$name" || die "$name: systemd-nspawn did not start: $(tail -3 "$folder/console")"
-    within "$BOOT_TIMEOUT_S" host_ready "$name" || die "$name: not up after $BOOT_TIMEOUT_S s; see $folder/console"
+    { within "$BOOT_TIMEOUT_S" host_answers "$name" && host_settles "$name"; } || die "$name: not up after $BOOT_TIMEOUT_S s; see $folder/console"
+    [ ! -s "$folder/delay" ] || host_delay "$name" "$(cat "$folder/delay")"
 }
 host_find_init() { # NAME
     local folder pid
@@ -174,17 +186,20 @@ host_find_init() { # NAME
     read -r pid _ <"$folder/nspawn"
     for pid in $(pgrep -P "$pid"); do
         # The first process of the new pid namespace is the host's init.
-        if [ "$(awk '/^NSpid/ { print $NF, NF }' "/proc/$pid/status" 2>/dev/null)" = '1 3' ]; then
+        if grep -qsE '^NSpid:(\s[0-9]+)+\s1$' "/proc/$pid/status"; then
             remember "$pid" "$folder/init"
             return
         fi
     done
     return 1
 }
-host_ready() { # NAME
+host_answers() { # NAME
+    local banner
+    (exec 3<>"/dev/tcp/$(host_ip "$1")/22" && read -r -t 2 -u 3 banner && [[ $banner = SSH-* ]]) 2>/dev/null
+}
+host_settles() { # NAME
     local state
-    (exec 3<>"/dev/tcp/$(host_ip "$1")/22" && read -r -t 2 -u 3 state && [[ $state = SSH-* ]]) 2>/dev/null || return 1
-    state=$(host_exec "$1" systemctl is-system-running 2>/dev/null || true)
+    state=$(host_exec "$1" timeout "$BOOT_TIMEOUT_S" systemctl is-system-running --wait || true)
     [ "$state" = running ] || [ "$state" = degraded ]
 }
 
@@ -226,7 +241,8 @@ host_clean() { # NAME
     local folder id root
     folder=$(host_dir "$1")
     id=$(host_id "$1")
-    ip neigh del "$(host_ip "$1")" dev "$(bridge)" 2>/dev/null || true
+    ip neigh del "$(host_ip "$1")" dev "$(lab_bridge)" 2>/dev/null || true
+    host_undelay "$1"
     ip link del "$(host_veth "$1")" 2>/dev/null || true
     ip netns del "$id" 2>/dev/null || true
     within 5 host_unmount "$1" || say "$1: $folder/root stays mounted"
@@ -272,16 +288,58 @@ host_cut() { # NAME
     need_root
     local mac
     mac=$(ip -n "$(host_id "$1")" -br link show eth0 | awk '{ print $3 }')
-    ip neigh replace "$(host_ip "$1")" lladdr "$mac" dev "$(bridge)" nud permanent
-    command bridge link set dev "$(host_veth "$1")" state 0
+    ip neigh replace "$(host_ip "$1")" lladdr "$mac" dev "$(lab_bridge)" nud permanent
+    bridge link set dev "$(host_port "$1")" state 0
     touch "$(host_dir "$1")/cut"
 }
 host_uncut() { # NAME
     need_root
-    command bridge link set dev "$(host_veth "$1")" state 3
-    ip neigh del "$(host_ip "$1")" dev "$(bridge)" 2>/dev/null || true
+    bridge link set dev "$(host_port "$1")" state 3
+    ip neigh del "$(host_ip "$1")" dev "$(lab_bridge)" 2>/dev/null || true
     rm -f "$(host_dir "$1")/cut"
 }
+
+# Lets every packet of a host wait, half the time in each direction, as if it were far away.
+host_delay() { # NAME MILLISECONDS
+    local name=$1 ms=$2 folder veth netns
+    need_root
+    [[ $ms =~ ^[0-9]+$ ]] || die "\`$ms\` is no number of milliseconds"
+    folder=$(host_dir "$name") veth=$(host_veth "$name") netns=$(host_id "$name")-link
+    alive "$folder/init" || die "$name is not running"
+    host_undelay "$name"
+    [ "$ms" -gt 0 ] || { rm -f "$folder/delay"; return 0; }
+    cached "$(delay_dir)" build_delay
+    # The link gets a namespace of its own, where this machine answers to no address.
+    ip netns add "$netns"
+    ip link set "$veth" netns "$netns"
+    ip link add "${veth}p" type veth peer name port netns "$netns"
+    ip link set "${veth}p" master "$(lab_bridge)" up
+    ip -n "$netns" link set "$veth" up
+    ip -n "$netns" link set port up
+    setsid ip netns exec "$netns" "$(delay_dir)/delay" "$veth" port $((ms * 500)) </dev/null >"$folder/delay.log" 2>&1 &
+    remember $! "$folder/delayer"
+    disown
+    echo "$ms" >"$folder/delay"
+    within 5 host_answers "$name" || die "$name: no way through: $(cat "$folder/delay.log")"
+}
+host_undelay() { # NAME
+    local folder veth netns pid _
+    folder=$(host_dir "$1") veth=$(host_veth "$1") netns=$(host_id "$1")-link
+    if alive "$folder/delayer"; then
+        read -r pid _ <"$folder/delayer"
+        kill "$pid" 2>/dev/null || true
+    fi
+    rm -f "$folder/delayer"
+    [ -e "/run/netns/$netns" ] || return 0
+    ip -n "$netns" link set "$veth" netns "$$" 2>/dev/null || true
+    ip link set "$veth" master "$(lab_bridge)" up 2>/dev/null || true
+    ip link del "${veth}p" 2>/dev/null || true
+    ip netns del "$netns"
+}
+delay_dir() { echo "$CACHE/delay-$(digest <"$HERE/lib/delay.c")"; }
+build_delay() { gcc -O2 -o "$1/delay" "$HERE/lib/delay.c"; }
+# The bridge's end of the host's link.
+host_port() { if [ -s "$(host_dir "$1")/delayer" ]; then echo "$(host_veth "$1")p"; else host_veth "$1"; fi; }
 
 lab_down() { # [NAME…]
     need_root
@@ -297,7 +355,7 @@ lab_down() { # [NAME…]
     unlock
     [ $# -eq 0 ] || return 0
     stop_repo
-    ip link del "$(bridge)" 2>/dev/null || true
+    ip link del "$(lab_bridge)" 2>/dev/null || true
     local root
     for root in $(cgroup_roots); do
         rmdir "$root/kubeon-lab/$(slot)" "$root/kubeon-lab" 2>/dev/null || true
@@ -325,7 +383,7 @@ host_state() { # NAME
 lab_status() {
     local name
     for name in $(host_names); do
-        printf '%-12s %-10s %-15s %s\n' "$name" "$(cat "$(host_dir "$name")/face")" "$(host_ip "$name")" "$(host_state "$name")"
+        printf '%-12s %-10s %-15s %-15s %s\n' "$name" "$(cat "$(host_dir "$name")/face")" "$(cat "$(host_dir "$name")/variant")" "$(host_ip "$name")" "$(host_state "$name")"
     done
 }
 

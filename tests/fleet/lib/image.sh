@@ -3,10 +3,38 @@
 
 CRI_TOOLS=v1.34.0
 IMAGE_PACKAGES=systemd,systemd-sysv,dbus,udev,libpam-systemd,openssh-server,sudo,containerd,runc,ca-certificates,iproute2,procps,kmod,netbase,iputils-ping
-LAB_NEEDS=(debootstrap systemd-container iproute2 openssh-client apt-utils dpkg-dev gnupg busybox-static ca-certificates gcc libc6-dev procps)
+LAB_NEEDS=(debootstrap systemd-container iproute2 openssh-client apt-utils dpkg-dev gnupg ca-certificates gcc libc6-dev procps)
 OPERATOR_PASSWORD=correct-horse
 
-image_dir() { echo "$CACHE/image-$SUITE-$( (echo "$IMAGE_PACKAGES $OPERATOR_PASSWORD"; cat "$HERE/lib/image.sh") | digest)"; }
+# What a host is made from, beside its face: FACE@VARIANT.
+variant_table() {
+    cat <<'TABLE'
+bookworm        bookworm  -                                         Debian 12, containerd 1.6.20
+trixie          trixie    -                                         Debian 13, containerd 1.7.24
+containerd-1.7  bookworm  github.com/containerd/containerd@v1.7.35     Debian 12 with containerd 1.7.35 and its default configuration
+containerd-2.2  bookworm  github.com/containerd/containerd/v2@v2.2.9   the same with 2.2.9
+containerd-2.3  bookworm  github.com/containerd/containerd/v2@v2.3.7   the same with 2.3.7
+TABLE
+}
+need_variant() { [[ $(variant_table) =~ (^|$'\n')$1\  ]] || die "unknown variant \`$1\`; known: $(variant_table | awk '{ printf "%s ", $1 }')"; }
+variant_suite() { variant_table | awk -v name="$1" '$1 == name { print $2 }'; }
+variant_module() { variant_table | awk -v name="$1" '$1 == name && $3 != "-" { print $3 }'; }
+
+image_dir() { # SUITE
+    echo "$CACHE/image-$1-$( (echo "$IMAGE_PACKAGES $OPERATOR_PASSWORD $CRI_TOOLS"; declare -f build_image build_container_image) | digest)"
+}
+containerd_dir() { # MODULE@VERSION
+    echo "$CACHE/containerd-${1##*@v}-$(declare -f build_containerd | digest)"
+}
+# The layers below a host's face, as overlayfs takes them.
+variant_layers() { # VARIANT
+    local module
+    module=$(variant_module "$1")
+    [ -z "$module" ] || printf '%s:' "$(containerd_dir "$module")"
+    image_dir "$(variant_suite "$1")"
+}
+# A static busybox, whichever of Debian's two packages this machine has installed.
+busybox_dir() { echo "$CACHE/busybox-static"; }
 crictl_dir() { echo "$CACHE/crictl-$CRI_TOOLS"; }
 
 lab_setup() {
@@ -21,13 +49,20 @@ lab_setup() {
         DEBIAN_FRONTEND=noninteractive nice apt-get install -y -q --no-install-recommends "${missing[@]}" >/dev/null
     fi
     command -v go >/dev/null || die "a Go toolchain is needed to build NVIDIA's container toolkit and crictl"
-    build_all
+    build_all "${@:-bookworm}"
     say "ready in $CACHE"
 }
 
-build_all() {
+build_all() { # VARIANT…
+    local variant module
+    cached "$(busybox_dir)" build_busybox
     cached "$(crictl_dir)" build_crictl
-    cached "$(image_dir)" build_image
+    for variant; do
+        need_variant "$variant"
+        cached "$(image_dir "$(variant_suite "$variant")")" build_image "$(variant_suite "$variant")"
+        module=$(variant_module "$variant")
+        [ -z "$module" ] || cached "$(containerd_dir "$module")" build_containerd "$module"
+    done
     cached "$(toolkit_dir)" build_toolkit
     cached "$(repo_dir)" build_repo
 }
@@ -37,12 +72,12 @@ mirror() {
     apt-get indextargets --format '$(CODENAME) $(REPO_URI)' 'Created-By: Packages' | awk '$1 == "bookworm" || $1 == "trixie" { print $2; exit }'
 }
 
-build_image() { # DIRECTORY
-    local root=$1 mirror
+build_image() { # DIRECTORY SUITE
+    local root=$1 suite=$2 mirror
     mirror=$(mirror)
     [ -n "$mirror" ] || die "no Debian mirror among this machine's apt sources"
-    say "building Debian $SUITE"
-    nice debootstrap --variant=minbase --include="$IMAGE_PACKAGES" "$SUITE" "$root" "$mirror" >"$CACHE/debootstrap.log" 2>&1 ||
+    say "building Debian $suite"
+    nice debootstrap --variant=minbase --include="$IMAGE_PACKAGES" "$suite" "$root" "$mirror" >"$CACHE/debootstrap.log" 2>&1 ||
         { tail -5 "$CACHE/debootstrap.log" >&2; return 1; }
 
     chroot "$root" useradd --create-home --shell /bin/bash admin
@@ -92,14 +127,30 @@ go_build() { # MODULE@VERSION OUTPUT-DIRECTORY PACKAGE…
     cp "$folder/go.mod" "$scratch/build.mod"
     cp "$folder/go.sum" "$scratch/build.sum"
     chmod u+w "$scratch"/build.*
+    # A module as the proxy serves it lacks the folders that these lines point to.
+    sed -i '/=> \.\//d' "$scratch/build.mod"
     (cd "$folder" && GOFLAGS=-buildvcs=false nice go build -mod=mod -modfile="$scratch/build.mod" -trimpath -ldflags "-s -w ${GO_VERSION_FLAG:-}" -o "$output/" "$@") \
         >"$CACHE/go.log" 2>&1 || { tail -5 "$CACHE/go.log" >&2; return 1; }
     rm -rf "$scratch"
 }
 
+build_busybox() { # DIRECTORY
+    (cd "$1" && { apt-get download -q busybox-static || { apt-get update -q && apt-get download -q busybox-static; }; } &&
+        dpkg-deb --fsys-tarfile busybox-static_*.deb | tar -x ./bin/busybox && rm busybox-static_*.deb) >"$CACHE/busybox.log" 2>&1 ||
+        { tail -5 "$CACHE/busybox.log" >&2; return 1; }
+}
+
 build_crictl() { # DIRECTORY
     say "building crictl $CRI_TOOLS"
     CGO_ENABLED=0 go_build "sigs.k8s.io/cri-tools@$CRI_TOOLS" "$1" ./cmd/crictl
+}
+
+# A containerd as its project releases it, over Debian's programs, with the configuration it writes by itself.
+build_containerd() { # DIRECTORY MODULE@VERSION
+    say "building ${2##*/}"
+    CGO_ENABLED=0 go_build "$2" "$1/usr/bin" ./cmd/containerd ./cmd/containerd-shim-runc-v2 ./cmd/ctr
+    mkdir -p "$1/etc/containerd"
+    "$1/usr/bin/containerd" config default >"$1/etc/containerd/config.toml"
 }
 
 # An OCI image that holds busybox, as an archive for `ctr images import`. It serves as pause image too.
@@ -108,7 +159,7 @@ build_container_image() { # FILE NAME
     work=$(mktemp -d)
     root=$work/root
     mkdir -p "$root/bin" "$root/tmp" "$work/out/blobs/sha256"
-    cp "$(command -v busybox)" "$root/bin/busybox"
+    cp "$(busybox_dir)/bin/busybox" "$root/bin/busybox"
     for tool in sh ls cat echo sleep env true id ps stat test printf sed grep; do ln -s busybox "$root/bin/$tool"; done
     printf '#!/bin/sh\ntrap "exit 0" TERM INT\nwhile :; do sleep 3600 & wait; done\n' >"$root/pause"
     chmod 755 "$root/pause"

@@ -5,7 +5,7 @@ TOOLKIT_VERSIONS=(1.18.2 1.19.1)
 TOOLKIT_MODULE=github.com/NVIDIA/nvidia-container-toolkit
 
 toolkit_dir() { echo "$CACHE/toolkit-$(echo "${TOOLKIT_VERSIONS[@]}" "$(go version)" | digest)"; }
-repo_dir() { echo "$CACHE/repo-$( (toolkit_dir; cat "$HERE/lib/repo.sh") | digest)"; }
+repo_dir() { echo "$CACHE/repo-$( (toolkit_dir; declare -f build_repo build_other_repos package package_toolkit package_hello sign_index new_key) | digest)"; }
 repo_url() { echo "http://$(gateway)/libnvidia-container"; }
 
 build_toolkit() { # DIRECTORY
@@ -52,9 +52,42 @@ build_repo() { # DIRECTORY
     cp "$1/nvidia.asc" "$1/libnvidia-container/gpgkey"
     fingerprint "$1" nvidia >"$1/fingerprint"
     sign_index "$1" nvidia "$stable/$architecture"
+    build_other_repos "$1" "$architecture"
     new_key "$1" debian 'Debian lab stand-in <lab@localhost>'
     sign_index "$1" debian "$debian"
     gpgconf --homedir "$1/gnupg" --kill all
+}
+
+# The same repository as people meet it on a bad day, each below /KIND/ instead of /libnvidia-container/.
+build_other_repos() { # DIRECTORY ARCHITECTURE
+    local root=$1 kind folder
+    for kind in old expired wrongkey unsigned empty html corrupt; do
+        folder=$root/$kind/stable/deb/$2
+        mkdir -p "$folder"
+        case $kind in
+            old) cp -l "$root/libnvidia-container/stable/deb/$2"/*"${TOOLKIT_VERSIONS[0]}"*.deb "$folder/" ;;
+            empty | html) ;;
+            *) cp -l "$root/libnvidia-container/stable/deb/$2"/*.deb "$folder/" ;;
+        esac
+        cp "$root/nvidia.asc" "$root/$kind/gpgkey"
+        case $kind in
+            expired)
+                LAB_GPG_TIME=20200101T000000! new_key "$root" expired 'NVIDIA lab stand-in, expired <lab@localhost>' 1y
+                LAB_GPG_TIME=20200601T000000! sign_index "$root" expired "$folder"
+                cp "$root/expired.asc" "$root/expired/gpgkey"
+                ;;
+            wrongkey)
+                new_key "$root" wrong 'Another NVIDIA lab stand-in <lab@localhost>'
+                sign_index "$root" wrong "$folder"
+                ;;
+            *) sign_index "$root" nvidia "$folder" ;;
+        esac
+        case $kind in
+            unsigned) rm "$folder/InRelease" "$folder/Release.gpg" ;;
+            html) echo '<!DOCTYPE html><html><body>Sign in to this network</body></html>' | tee "$folder/InRelease" "$folder/Packages" >"$root/html/gpgkey" ;;
+            corrupt) echo '# changed after signing' >>"$folder/Packages" && gzip -9nkf "$folder/Packages" ;;
+        esac
+    done
 }
 
 package_toolkit() { # OUTPUT VERSION
@@ -116,9 +149,9 @@ package_hello() { # OUTPUT VERSION
     package "$root" "$1" lab-daemon "$2" "lab-hello (>= $2)"
 }
 
-new_key() { # DIRECTORY NAME USER-ID
+new_key() { # DIRECTORY NAME USER-ID [VALIDITY]
     mkdir -p -m 700 "$1/gnupg"
-    lab_gpg "$1" --quick-generate-key "$3" rsa2048 sign 10y
+    lab_gpg "$1" --quick-generate-key "$3" rsa2048 sign "${4:-10y}"
     lab_gpg "$1" --armor --export "$3" >"$1/$2.asc"
     lab_gpg "$1" --export "$3" >"$1/$2.gpg"
 }
@@ -126,8 +159,7 @@ fingerprint() { lab_gpg "$1" --show-keys --with-colons "$1/$2.gpg" | awk -F: '/^
 lab_gpg() { # DIRECTORY ARGUMENT…
     local home=$1/gnupg
     shift
-    gpg --homedir "$home" --batch --yes --quiet --no-autostart --pinentry-mode loopback --passphrase '' "$@" 2>>"$CACHE/gpg.log" ||
-        gpg --homedir "$home" --batch --yes --quiet --pinentry-mode loopback --passphrase '' "$@"
+    gpg --homedir "$home" --batch --yes --quiet --pinentry-mode loopback --passphrase '' ${LAB_GPG_TIME:+--faked-system-time "$LAB_GPG_TIME"} "$@" 2>>"$CACHE/gpg.log"
 }
 
 sign_index() { # DIRECTORY KEY FOLDER
@@ -147,9 +179,9 @@ serve_repo() {
     alive "$LAB/repo.pid" && return
     rm -rf "$LAB/www"
     mkdir -p "$LAB/www"
-    cp -a "$(repo_dir)"/{libnvidia-container,debian,debian.asc} "$LAB/www/"
+    cp -a "$(repo_dir)"/{libnvidia-container,debian,old,expired,wrongkey,unsigned,empty,html,corrupt} "$LAB/www/"
     chmod -R a+rX "$LAB/www"
-    setsid busybox httpd -f -p "$(gateway):80" -h "$LAB/www" </dev/null >>"$LAB/www.log" 2>&1 {lock_fd}>&- &
+    setsid "$(busybox_dir)/bin/busybox" httpd -f -p "$(gateway):80" -h "$LAB/www" </dev/null >>"$LAB/www.log" 2>&1 {lock_fd}>&- &
     remember $! "$LAB/repo.pid"
     disown
     # shellcheck disable=SC2016
