@@ -32,13 +32,14 @@ func (w *words) Set(word string) error {
 // runImage is `lab image`: it writes an OCI archive, for `ctr images import`, of
 // an image with one layer that holds the files and links it is given.
 func runImage() int {
-	var files, links words
+	var files, links, environment words
 	flags := flag.NewFlagSet("image", flag.ExitOnError)
 	output := flags.String("output", "", "file to write")
 	name := flags.String("name", "", "the image's reference")
 	entrypoint := flags.String("entrypoint", "", "program to run")
 	flags.Var(&files, "file", "SOURCE:PATH of a program to put in (repeat)")
 	flags.Var(&links, "link", "TARGET:PATH of a symbolic link to put in (repeat)")
+	flags.Var(&environment, "env", "NAME=VALUE of the program's environment (repeat)")
 	_ = flags.Parse(os.Args[1:])
 	if *output == "" || *name == "" || *entrypoint == "" {
 		return fail(errors.New("`image` needs --output, --name and --entrypoint"))
@@ -47,7 +48,7 @@ func runImage() int {
 	if err != nil {
 		return fail(err)
 	}
-	archive, err := archiveOf(layer, *name, *entrypoint)
+	archive, err := archiveOf(layer, *name, *entrypoint, environment)
 	if err != nil {
 		return fail(err)
 	}
@@ -93,12 +94,12 @@ func layerOf(files, links words) (blob, error) {
 	return blobOf(buffer.Bytes()), nil
 }
 
-func archiveOf(layer blob, name, entrypoint string) ([]byte, error) {
+func archiveOf(layer blob, name, entrypoint string, environment []string) ([]byte, error) {
 	type fields = map[string]any
 	config, err := jsonBlob(fields{
 		"architecture": runtime.GOARCH,
 		"os":           "linux",
-		"config":       fields{"Entrypoint": []string{entrypoint}, "Env": []string{"PATH=/usr/bin:/bin"}},
+		"config":       fields{"Entrypoint": []string{entrypoint}, "Env": append([]string{"PATH=/usr/bin:/bin"}, environment...)},
 		"rootfs":       fields{"type": "layers", "diff_ids": []string{layer.digest}},
 	})
 	if err != nil {

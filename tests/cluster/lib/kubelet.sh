@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # Real kubelets, on the hosts of tests/fleet: real nodes beside the stand-ins.
 
-: "${state:?}" "${here:?}"
+: "${state:?}" "${here:?}" "${cache:?}"
 
 # How long a host's kubelet may take until its node is ready, in seconds.
 kubelet_limit=90
@@ -57,18 +57,36 @@ kubelet_join() {
 
 # Puts in what no registry here gives: the pause image, and the device plugin.
 kubelet_images() {
-    local host=$1 archive=$state/plugin-image.tar
+    local host=$1 archive
+    archive=$state/plugin-image-$(basename "$(programs)").tar
     if [[ ! -s $archive ]]; then
         local busybox links=() tool
-        busybox=$(command -v busybox) || die "no busybox, install Debian's package busybox-static"
-        for tool in sh awk cat date echo env false grep id ls printf sed sleep stat test tr true; do
+        busybox=$(static_busybox)
+        for tool in sh awk cat date echo env false grep id ls printf ps sed sleep stat test tr true; do
             links+=(--link "busybox:/bin/$tool")
         done
+        # The environment is that of NVIDIA's image: its runtime shows all GPUs to such a container.
         "$(programs)/lab" image --output "$archive.new" --name "$plugin_image" --entrypoint /usr/bin/nvidia-device-plugin \
+            --env NVIDIA_VISIBLE_DEVICES=all --env NVIDIA_DRIVER_CAPABILITIES=utility \
             --file "$(programs)/deviceplugin:/usr/bin/nvidia-device-plugin" --file "$busybox:/bin/busybox" "${links[@]}"
         mv "$archive.new" "$archive"
     fi
     on_host "$host" /usr/lib/kubeon-lab/kubelet-images <"$archive"
+}
+
+# Prints the path of a busybox that needs no libraries: an installed one may be the other kind.
+static_busybox() {
+    local folder=$cache/busybox-static temporary
+    if [[ ! -d $folder ]]; then
+        temporary=$(mktemp -d "$cache/.busybox.XXXXXX")
+        (
+            cd "$temporary"
+            apt-get download -qq busybox-static || { apt-get update -qq && apt-get download -qq busybox-static; }
+            dpkg-deb --extract busybox-static_*.deb .
+        ) >&2 || die "can't get Debian's package busybox-static"
+        mv -T "$temporary" "$folder" 2>/dev/null || rm -rf "$temporary"
+    fi
+    find "$folder" -type f -name busybox
 }
 
 # Ends a host's kubelet and its pods, and deletes its node.
