@@ -2,7 +2,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::{Change, Done, Error, ErrorKind, Exec, Expect, Host, Module, Plan, host::Map};
+use crate::invocation::{self, Invocation};
+use crate::{Done, Error, ErrorKind, Exec, Host, Module, Plan, host::Map, paths};
 
 /// Run a command, without a shell.
 ///
@@ -23,7 +24,7 @@ pub(super) struct Args {
     chdir: Option<String>,
     /// Do not run it when this path exists; `*`, `?` and `[…]` match names.
     creates: Option<String>,
-    /// Run it only when this path exists.
+    /// Run it only when this path exists; `*`, `?` and `[…]` match names.
     removes: Option<String>,
     /// What the command reads as its standard input.
     stdin: Option<String>,
@@ -33,9 +34,11 @@ pub(super) struct Args {
     /// Take the empty lines off the end of the output.
     #[serde(default = "yes")]
     strip_empty_ends: bool,
-    /// Replace `$NAME` and `~` in the arguments.
+    /// Replace `$NAME` and a leading `~` in the arguments.
     #[serde(default = "yes")]
     expand_argument_vars: bool,
+    /// Not used: it is `shell` that takes another shell.
+    executable: Option<String>,
 }
 
 fn yes() -> bool {
@@ -47,8 +50,7 @@ impl Module for Args {
 
     fn plan(&self, host: &dyn Host) -> Result<Plan, Error> {
         let argv = match (&self.cmd, &self.argv) {
-            (Some(line), None) => shell_words::split(line)
-                .map_err(|_| bad(format!("`{line}` has a quote that is not closed")))?,
+            (Some(line), None) => invocation::words(line)?,
             (None, Some(argv)) => argv.clone(),
             (Some(_), Some(_)) => return Err(bad("give a command line or `argv`, not both")),
             (None, None) => return Err(bad("no command given")),
@@ -56,41 +58,27 @@ impl Module for Args {
         if argv.is_empty() {
             return Err(bad("no command given"));
         }
-        let skipped = |why: String| {
-            Ok(Plan::default().with("rc", 0).with("stdout", why.as_str()).with("stderr", "").with("cmd", argv.clone()))
+        let cmd = json!(argv);
+        let argv = match self.expand_argument_vars {
+            true => argv.iter().map(|word| paths::expand(host, word)).collect::<Result<_, _>>()?,
+            false => argv,
         };
-        if let Some(path) = &self.creates
-            && host.stat(path)?.is_some()
-        {
-            return skipped(format!("skipped, since {path} exists"));
+        let invocation = Invocation {
+            chdir: self.chdir.as_deref(),
+            creates: self.creates.as_deref(),
+            removes: self.removes.as_deref(),
+            stdin: self.stdin.as_deref(),
+            stdin_add_newline: self.stdin_add_newline,
+        };
+        let mut plan = invocation.plan(host, Exec::new(argv), cmd)?;
+        if let Some(executable) = &self.executable {
+            plan.warnings.push(format!("`command` runs no shell and does not use `executable: {executable}`"));
         }
-        if let Some(path) = &self.removes
-            && host.stat(path)?.is_none()
-        {
-            return skipped(format!("skipped, since {path} does not exist"));
-        }
-        let stdin = self.stdin.as_ref().map(|text| {
-            if self.stdin_add_newline && !text.ends_with('\n') { format!("{text}\n") } else { text.clone() }
-        });
-        let exec = Exec { argv, stdin, chdir: self.chdir.clone(), expect: Expect::Any, ..Exec::default() };
-        Ok(Plan::from(vec![Change::Exec(exec)]))
+        Ok(plan)
     }
 
     fn report(&self, _host: &dyn Host, done: &[Done], result: &mut Map) -> Result<(), Error> {
-        let Some((Change::Exec(exec), Some(output))) = done.last().map(|done| (&done.change, &done.output)) else {
-            return Ok(());
-        };
-        let strip = |text: &str| {
-            if self.strip_empty_ends { text.trim_end_matches(['\r', '\n']).to_owned() } else { text.to_owned() }
-        };
-        result.insert("cmd".into(), json!(exec.argv));
-        result.insert("rc".into(), output.rc.into());
-        result.insert("stdout".into(), strip(&output.stdout).into());
-        result.insert("stderr".into(), strip(&output.stderr).into());
-        if output.rc != 0 {
-            result.insert("failed".into(), true.into());
-            result.insert("msg".into(), "non-zero return code".into());
-        }
+        invocation::report(done, self.strip_empty_ends, result);
         Ok(())
     }
 }

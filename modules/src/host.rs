@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Content, Done, Error};
+use crate::{Algorithm, Content, Done, Error};
 
 /// A task's result, an object of its arguments, a JSON document of the API: keys in insertion order.
 pub type Map = serde_json::Map<String, serde_json::Value>;
@@ -27,6 +27,9 @@ pub trait Host {
 
     /// Returns the lowercase hexadecimal SHA-256 of a file, read in pieces; `None` when there is no such file.
     fn sha256(&self, path: &str) -> Result<Option<String>, Error>;
+
+    /// Returns the lowercase hexadecimal checksum of a file, read in pieces; `None` when there is no such file.
+    fn checksum(&self, path: &str, algorithm: Algorithm) -> Result<Option<String>, Error>;
 
     /// Runs a command that changes nothing and returns how it ended. A program that does not exist is `rc` 127.
     fn probe(&self, probe: &Probe) -> Result<Output, Error>;
@@ -82,6 +85,10 @@ pub struct Stat {
     pub device: u64,
     /// `(major, minor)` of a device node, else zeros.
     pub rdev: (u32, u32),
+    /// How many blocks of 512 bytes it takes on the disk.
+    pub blocks: u64,
+    /// The size in which to read and write it.
+    pub block_size_bytes: u64,
 }
 
 /// A command that changes nothing on the host.

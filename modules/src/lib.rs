@@ -1,22 +1,30 @@
 //! What kubeon-run executes **on a host**: typed modules that plan changes, the one place that applies them, and
 //! the wire over which a runner asks for both. Nothing here prints, and nothing here knows of SSH.
 
+mod algorithm;
 mod apply;
+mod attributes;
+mod clock;
 mod decode;
 mod error;
 mod facts;
 mod fnmatch;
 mod host;
+mod invocation;
 #[cfg(feature = "kubernetes")]
 mod kubernetes;
 mod machine;
 mod mode;
 mod module;
+mod paths;
+mod pattern;
+mod rewrite;
 mod run;
 mod serve;
 mod table;
 pub mod wire;
 
+pub use algorithm::Algorithm;
 pub use apply::{Change, Content, Done, Exec, Expect, Write};
 pub use decode::{DecodeError, Step, decode};
 pub use error::{Error, ErrorKind};
@@ -29,8 +37,16 @@ pub use serve::serve;
 pub use table::{Decoded, Spec, spec_of};
 
 table::modules! {
+    blockinfile
     command
+    copy
+    file
+    lineinfile
     nvidia_detect
     ping
+    raw
+    replace
+    script
     setup
+    shell
 }

@@ -153,6 +153,8 @@ mod tests {
                 links: 1,
                 device: 0,
                 rdev: (0, 0),
+                blocks: 0,
+                block_size_bytes: 4096,
             };
             Mode::parse(clauses).map(|mode| mode.bits(Some(&stat), kind, 0))
         };

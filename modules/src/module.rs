@@ -34,6 +34,9 @@ pub struct Plan {
     pub diff: Vec<Diff>,
     /// Whether a failure puts back, byte for byte, the files that this task wrote before it.
     pub transaction: bool,
+    /// Of what runs a user's command: whether it is known to be needed, so that check mode says "changed" and not
+    /// "skipped".
+    pub needed: bool,
     /// What to run after files were put back, such as a service's restart.
     pub after_undo: Vec<Change>,
 }

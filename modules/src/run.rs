@@ -71,6 +71,7 @@ impl Failure {
     }
 }
 
+#[expect(clippy::result_large_err, reason = "made at most once a task")]
 fn converge(
     module: &dyn Decoded,
     machine: &mut Machine<'_>,
@@ -81,10 +82,11 @@ fn converge(
     let mut changed = false;
     let mut warnings = BTreeSet::new();
     let mut undo: Option<Vec<Change>> = None;
+    let mut earlier = Map::new();
     let mut rounds = 0;
     let mut result = loop {
         let plan = module.plan(machine).map_err(|error| Failure { error, undo: undo.clone(), changed })?;
-        let Plan { changes, result, warnings: said, diff, transaction, after_undo } = plan;
+        let Plan { changes, result, warnings: said, diff, transaction, needed, after_undo } = plan;
         warnings.extend(said);
         diffs.extend(diff);
         if settings.diff {
@@ -94,8 +96,12 @@ fn converge(
         changed |= wants;
         if settings.check && !module.convergent() && wants {
             let mut result = result;
-            result.insert("skipped".into(), true.into());
-            result.insert("msg".into(), "would have run if not in check mode".into());
+            if !needed {
+                result.insert("skipped".into(), true.into());
+                result.insert("changed".into(), false.into());
+            }
+            result.insert("rc".into(), 0.into());
+            result.insert("msg".into(), "Command would have run if not in check mode".into());
             break result;
         }
         if settings.check || !wants {
@@ -122,6 +128,7 @@ fn converge(
         if !module.convergent() {
             break result;
         }
+        earlier.extend(result);
         if rounds > 0 && repeats(&machine.applied, &changes) {
             let error =
                 Error::new(ErrorKind::Failed, format!("applied, yet the host is still not so: {}", names(&changes)));
@@ -129,6 +136,10 @@ fn converge(
         }
         rounds += 1;
     };
+    // What only an earlier plan could tell, such as how many lines it replaced.
+    for (key, value) in earlier {
+        result.entry(key).or_insert(value);
+    }
     result.entry("changed").or_insert(changed.into());
     if !settings.check {
         let done = std::mem::take(&mut machine.applied);
@@ -215,7 +226,10 @@ fn diff_of_write(machine: &Machine<'_>, write: &Write) -> Option<Diff> {
         Content::Sent { size_bytes, .. } if *size_bytes as usize > DIFF_LIMIT_BYTES => {
             return said("changed, too large to show");
         }
-        sent @ Content::Sent { .. } => machine.content(sent).ok()?,
+        Content::File { path } if machine.stat(path).ok()??.size_bytes as usize > DIFF_LIMIT_BYTES => {
+            return said("changed, too large to show");
+        }
+        elsewhere @ (Content::Sent { .. } | Content::File { .. }) => machine.content(elsewhere).ok()?,
     };
     if before.len().max(after.len()) > DIFF_LIMIT_BYTES {
         return said("changed, too large to show");

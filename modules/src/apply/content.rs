@@ -1,5 +1,5 @@
 //! How [`Content`] is written in arguments, on the wire and in the cases: a string for text, `{base64: …}` for other
-//! bytes, `{sha256: …, size_bytes: …}` for what waits at the runner.
+//! bytes, `{sha256: …, size_bytes: …}` for what waits at the runner, `{file: …}` for a file of the host.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::Content;
 
-#[derive(Serialize, Deserialize)]
+#[derive(Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Written {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -16,6 +16,8 @@ struct Written {
     sha256: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     size_bytes: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    file: Option<String>,
 }
 
 impl Serialize for Content {
@@ -23,13 +25,13 @@ impl Serialize for Content {
         match self {
             Content::Inline(bytes) => match std::str::from_utf8(bytes) {
                 Ok(text) => serializer.serialize_str(text),
-                Err(_) => Written { base64: Some(STANDARD.encode(bytes)), sha256: None, size_bytes: None }
-                    .serialize(serializer),
+                Err(_) => Written { base64: Some(STANDARD.encode(bytes)), ..Written::default() }.serialize(serializer),
             },
             Content::Sent { sha256, size_bytes } => {
-                Written { base64: None, sha256: Some(sha256.clone()), size_bytes: Some(*size_bytes) }
+                Written { sha256: Some(sha256.clone()), size_bytes: Some(*size_bytes), ..Written::default() }
                     .serialize(serializer)
             }
+            Content::File { path } => Written { file: Some(path.clone()), ..Written::default() }.serialize(serializer),
         }
     }
 }
@@ -67,6 +69,7 @@ impl<'de> Deserialize<'de> for Content {
                     Written { sha256: Some(sha256), size_bytes: Some(size_bytes), .. } => {
                         Ok(Content::Sent { sha256, size_bytes })
                     }
+                    Written { file: Some(path), .. } => Ok(Content::File { path }),
                     Written { .. } => Err(de::Error::custom("expected text")),
                 }
             }

@@ -7,7 +7,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use super::{Exec, Expect};
+use super::{Exec, Expect, Scratch};
 use crate::{Error, ErrorKind, Machine, Output};
 
 /// How long output is still read after a command has ended while a child of its own holds the pipe open.
@@ -32,8 +32,19 @@ pub(crate) struct Command<'a> {
 pub(super) fn exec(machine: &Machine, exec: &Exec) -> Result<Output, Error> {
     let mut env = machine.task_environment();
     env.extend(exec.env.iter().cloned());
+    let scratch = if exec.files.is_empty() { None } else { Some(Scratch::new()?) };
+    let mut argv = exec.argv.clone();
+    if let Some(scratch) = &scratch {
+        let folder = scratch.path().to_string_lossy();
+        for (name, content) in &exec.files {
+            scratch.add_content(machine, name, content)?;
+        }
+        for word in &mut argv {
+            *word = word.replace("{scratch}", &folder);
+        }
+    }
     let output = run_command(&Command {
-        argv: &exec.argv,
+        argv: &argv,
         stdin: exec.stdin.as_deref().map(str::as_bytes),
         env,
         chdir: exec.chdir.as_deref(),

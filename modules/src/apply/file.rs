@@ -16,9 +16,19 @@ const SELINUX_LABEL: &std::ffi::CStr = c"security.selinux";
 /// Writes to a temporary name in the same folder, fsyncs, gives it mode, owner and label, renames it over `path` and
 /// fsyncs the folder. A link at `path` is followed. Returns where the backup went, where one was asked for.
 pub(super) fn write(machine: &Machine, write: &Write) -> Result<Option<String>, Error> {
-    let attempted = |error: io::Error| failed(format!("write `{}`", write.path), &error);
-    let target = fs::canonicalize(&write.path).unwrap_or_else(|_| PathBuf::from(&write.path));
-    let old = match fs::metadata(&target) {
+    let attempted = |error: io::Error| match missing_parent(&write.path) {
+        Some(parent) => Error::new(
+            ErrorKind::Failed,
+            format!("write `{}`: its folder `{parent}` does not exist; make it with `file` first", write.path),
+        ),
+        None => failed(format!("write `{}`", write.path), &error),
+    };
+    let target = match fs::canonicalize(&write.path) {
+        Ok(target) if !write.replace_link => target,
+        Ok(_) | Err(_) => PathBuf::from(&write.path),
+    };
+    let old = match if write.replace_link { fs::symlink_metadata(&target) } else { fs::metadata(&target) } {
+        Ok(old) if old.is_symlink() => None,
         Ok(old) => Some(old),
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => return Err(attempted(error)),
@@ -35,6 +45,7 @@ pub(super) fn write(machine: &Machine, write: &Write) -> Result<Option<String>, 
         match &write.content {
             Content::Inline(bytes) => file.write_all(bytes).map_err(attempted)?,
             Content::Sent { sha256, size_bytes } => machine.receive(sha256, *size_bytes, &mut file)?,
+            Content::File { path } => copy_of(path, &mut file)?,
         }
         let uid = write.uid.or(old.as_ref().map(MetadataExt::uid));
         let gid = write.gid.or(old.as_ref().map(MetadataExt::gid));
@@ -47,7 +58,12 @@ pub(super) fn write(machine: &Machine, write: &Write) -> Result<Option<String>, 
             copy_label(&target, &temporary);
         }
         file.sync_all().map_err(attempted)?;
-        fs::rename(&temporary, &target).map_err(attempted)
+        match fs::rename(&temporary, &target) {
+            Err(error) if write.in_place && error.kind() == io::ErrorKind::ResourceBusy => {
+                write_into(&temporary, &target).map_err(attempted)
+            }
+            renamed => renamed.map_err(attempted),
+        }
     })();
     if let Err(error) = written {
         fs::remove_file(&temporary).ok();
@@ -55,6 +71,28 @@ pub(super) fn write(machine: &Machine, write: &Write) -> Result<Option<String>, 
     }
     sync_parent(&target);
     Ok(backup)
+}
+
+fn copy_of(path: &str, into: &mut File) -> Result<(), Error> {
+    File::open(path)
+        .and_then(|mut from| io::copy(&mut from, into))
+        .map(drop)
+        .map_err(|error| failed(format!("copy `{path}`"), &error))
+}
+
+/// Returns the folder of `path` where there is none.
+fn missing_parent(path: &str) -> Option<String> {
+    let parent = Path::new(path).parent().filter(|parent| !parent.as_os_str().is_empty())?;
+    if parent.exists() { None } else { Some(parent.display().to_string()) }
+}
+
+/// Copies what is in `temporary` into `target` and removes `temporary`: for a file that can't be replaced.
+fn write_into(temporary: &Path, target: &Path) -> io::Result<()> {
+    let mut from = File::open(temporary)?;
+    let mut to = OpenOptions::new().write(true).truncate(true).open(target)?;
+    io::copy(&mut from, &mut to)?;
+    to.sync_all()?;
+    fs::remove_file(temporary)
 }
 
 /// Makes a file beside `target` that only its owner can read, under a name no reader of the folder takes for its own
@@ -278,14 +316,26 @@ impl Scratch {
     }
 
     pub(crate) fn add(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
+        self.make(name)?.write_all(bytes).map_err(|error| failed(format!("write `{name}`"), &error))
+    }
+
+    /// Adds content, fetched from the runner where it waits there.
+    pub(super) fn add_content(&self, machine: &Machine, name: &str, content: &Content) -> Result<(), Error> {
+        match content {
+            Content::Inline(bytes) => self.add(name, bytes),
+            Content::Sent { sha256, size_bytes } => machine.receive(sha256, *size_bytes, &mut self.make(name)?),
+            Content::File { path } => copy_of(path, &mut self.make(name)?),
+        }
+    }
+
+    fn make(&self, name: &str) -> Result<File, Error> {
         let path = self.0.join(name);
         OpenOptions::new()
             .write(true)
             .create_new(true)
             .mode(0o700)
             .open(&path)
-            .and_then(|mut file| file.write_all(bytes))
-            .map_err(|error| failed(format!("write `{}`", path.display()), &error))
+            .map_err(|error| failed(format!("make `{}`", path.display()), &error))
     }
 }
 

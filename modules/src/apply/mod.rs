@@ -78,6 +78,12 @@ pub struct Write {
     /// Keep the old content beside it under Ansible's name, `PATH.PID.DATE@TIME~`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub backup: bool,
+    /// A link at `path` is replaced by the file, not followed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub replace_link: bool,
+    /// Where the file can't be replaced (it is mounted there by itself), write into it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub in_place: bool,
     /// No diff of it is made: it holds secrets.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub hidden: bool,
@@ -92,6 +98,8 @@ impl Write {
             uid: None,
             gid: None,
             backup: false,
+            replace_link: false,
+            in_place: false,
             hidden: false,
         }
     }
@@ -105,6 +113,10 @@ pub enum Content {
     Sent {
         sha256: String,
         size_bytes: u64,
+    },
+    /// What a file of the host holds.
+    File {
+        path: String,
     },
 }
 
@@ -120,6 +132,10 @@ pub struct Exec {
     /// The working folder; absent stands for the user's home.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chdir: Option<String>,
+    /// Files written to a private folder before the command and removed with it afterwards; `{scratch}` in `argv`
+    /// stands for that folder.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<(String, Content)>,
     #[serde(default, skip_serializing_if = "Expect::is_success")]
     pub expect: Expect,
     #[serde(default, skip_serializing_if = "Option::is_none")]

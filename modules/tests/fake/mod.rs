@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use kubeon_modules::{
-    Change, Content, Done, Error, ErrorKind, FileKind, Host, KubeAnswer, KubeRequest, Output, Probe, Stat,
+    Algorithm, Change, Content, Done, Error, ErrorKind, FileKind, Host, KubeAnswer, KubeRequest, Output, Probe, Stat,
 };
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
@@ -125,6 +125,8 @@ impl Fake {
             links: 1,
             device: 1,
             rdev: described.device.unwrap_or_default(),
+            blocks: (size as u64).div_ceil(512),
+            block_size_bytes: 4096,
         })
     }
 }
@@ -194,6 +196,10 @@ impl Host for Fake {
         Ok(self.read(path)?.map(|bytes| Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()))
     }
 
+    fn checksum(&self, path: &str, algorithm: Algorithm) -> Result<Option<String>, Error> {
+        Ok(self.read(path)?.map(|bytes| algorithm.of(&bytes)))
+    }
+
     fn probe(&self, probe: &Probe) -> Result<Output, Error> {
         let line = probe.argv.join(" ");
         Ok(self.probe.get(&line).cloned().unwrap_or_else(|| Output {
@@ -206,6 +212,7 @@ impl Host for Fake {
     fn content(&self, content: &Content) -> Result<Vec<u8>, Error> {
         match content {
             Content::Inline(bytes) => Ok(bytes.clone()),
+            Content::File { path } => Ok(self.read(path)?.unwrap_or_default()),
             Content::Sent { .. } => Err(Error::new(ErrorKind::Failed, "a case has its content inline")),
         }
     }

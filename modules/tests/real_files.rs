@@ -1,0 +1,282 @@
+//! Modules that deal with files and commands, run on a folder of this machine: what is there afterwards is asserted.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use kubeon_modules::{Algorithm, Error, Machine, Map, Service, Settings, run, spec_of};
+use serde_json::{Value, json};
+
+/// A runner that has some content and counts how often it is asked for it.
+#[derive(Default)]
+struct Runner {
+    content: Vec<u8>,
+    fetched: Cell<usize>,
+}
+
+impl Service for Runner {
+    fn fetch(&self, _sha256: &str, sink: &mut dyn io::Write) -> Result<(), Error> {
+        self.fetched.set(self.fetched.get() + 1);
+        sink.write_all(&self.content).expect("a sink that takes all");
+        Ok(())
+    }
+    fn progress(&self, _line: &str) {}
+}
+
+/// A folder that goes with the test.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Folder {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("kubeon-real-files-{}-{count}", std::process::id()));
+        fs::create_dir(&path).expect("a new folder");
+        Folder(path)
+    }
+    fn path(&self, name: &str) -> String {
+        self.0.join(name).to_string_lossy().into_owned()
+    }
+    fn write(&self, name: &str, text: &str) -> String {
+        fs::write(self.0.join(name), text).expect("a writable folder");
+        self.path(name)
+    }
+    fn text(&self, name: &str) -> String {
+        String::from_utf8(fs::read(self.0.join(name)).expect("a readable file")).expect("text")
+    }
+    fn mode(&self, name: &str) -> u32 {
+        fs::metadata(self.0.join(name)).expect("a file").mode() & 0o7777
+    }
+    /// All that is in the folder: paths with what they hold, so that two looks can be compared.
+    fn all(&self) -> Vec<String> {
+        let mut all = Vec::new();
+        fn look(at: &Path, all: &mut Vec<String>) {
+            for entry in fs::read_dir(at).expect("a readable folder") {
+                let path = entry.expect("an entry").path();
+                let found = fs::symlink_metadata(&path).expect("an entry that stays");
+                let holds = if found.is_file() {
+                    Algorithm::Sha256.of(&fs::read(&path).expect("a file"))
+                } else {
+                    String::new()
+                };
+                all.push(format!(
+                    "{} {:o} {}.{} {holds}",
+                    path.display(),
+                    found.mode(),
+                    found.mtime(),
+                    found.mtime_nsec()
+                ));
+                if found.is_dir() {
+                    look(&path, all);
+                }
+            }
+        }
+        look(&self.0, &mut all);
+        all.sort();
+        all
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        fs::remove_dir_all(&self.0).ok();
+    }
+}
+
+fn task_with(runner: &Runner, module: &str, args: &Value, check: bool) -> Map {
+    let spec = spec_of(module).unwrap_or_else(|| panic!("no module `{module}`"));
+    let args = args.as_object().expect("arguments are an object");
+    let decoded = (spec.decode)(args).unwrap_or_else(|error| panic!("{module} {args:?}: {error}"));
+    let mut machine = Machine::new(runner, BTreeMap::new(), None);
+    run(decoded.as_ref(), &mut machine, Settings { check, diff: true })
+}
+
+fn task(module: &str, args: Value) -> Map {
+    task_with(&Runner::default(), module, &args, false)
+}
+
+fn failed(result: &Map) -> bool {
+    result.get("failed") == Some(&Value::Bool(true))
+}
+
+fn text<'a>(result: &'a Map, key: &str) -> &'a str {
+    result.get(key).and_then(Value::as_str).unwrap_or_else(|| panic!("no text `{key}` in {result:?}"))
+}
+
+/// Runs a task in check mode, which must change nothing and say so; for real, which must change; and once more, which
+/// must find nothing to do. Returns the result of the run that changed.
+fn converges(folder: &Folder, module: &str, args: Value) -> Map {
+    let before = folder.all();
+    let checked = task_with(&Runner::default(), module, &args, true);
+    assert!(!failed(&checked) && checked["changed"] == true, "check: {module} {args}: {checked:?}");
+    assert_eq!(folder.all(), before, "check mode changed something: {module} {args}");
+    let done = task(module, args.clone());
+    assert!(!failed(&done) && done["changed"] == true, "{module} {args}: {done:?}");
+    let between = folder.all();
+    let again = task(module, args.clone());
+    assert!(!failed(&again) && again["changed"] == false, "again: {module} {args}: {again:?}");
+    assert_eq!(folder.all(), between, "the second run changed something: {module} {args}");
+    done
+}
+
+/// Runs a task that must fail and leave everything as it is.
+fn fails(folder: &Folder, module: &str, args: Value) -> String {
+    let before = folder.all();
+    let result = task(module, args.clone());
+    assert!(failed(&result), "{module} {args} should fail: {result:?}");
+    assert_eq!(folder.all(), before, "a failed task left something: {module} {args}");
+    text(&result, "msg").to_owned()
+}
+
+#[test]
+fn files_and_directories() {
+    let folder = Folder::new();
+    let deep = folder.path("a/b/c");
+    let result = converges(&folder, "file", json!({"path": deep, "state": "directory", "mode": "0750"}));
+    assert_eq!((text(&result, "state"), text(&result, "mode")), ("directory", "0750"));
+    assert_eq!((folder.mode("a"), folder.mode("a/b/c")), (0o750, 0o750));
+    folder.write("a/b/x", "text");
+    converges(
+        &folder,
+        "file",
+        json!({"path": folder.path("a"), "state": "directory", "mode": "u=rwX,go=", "recurse": true}),
+    );
+    assert_eq!((folder.mode("a/b/x"), folder.mode("a/b")), (0o600, 0o700));
+    converges(&folder, "file", json!({"path": folder.path("l"), "src": "a/b/x", "state": "link"}));
+    assert_eq!(fs::read_link(folder.0.join("l")).expect("a link"), Path::new("a/b/x"));
+    converges(&folder, "file", json!({"path": folder.path("h"), "src": folder.path("a/b/x"), "state": "hard"}));
+    assert_eq!(fs::metadata(folder.0.join("h")).expect("a file").nlink(), 2);
+    let at = json!({"path": folder.path("a/b/x"), "state": "touch", "access_time": "preserve", "modification_time": "200001020304.05"});
+    converges(&folder, "file", at);
+    let touched = task("file", json!({"path": folder.path("new"), "state": "touch"}));
+    assert!(touched["changed"] == true && folder.text("new").is_empty(), "{touched:?}");
+    assert_eq!(
+        task("file", json!({"path": folder.path("new"), "state": "touch"}))["changed"],
+        true,
+        "touch always does"
+    );
+    converges(&folder, "file", json!({"path": folder.path("a"), "state": "absent"}));
+    assert!(!folder.0.join("a").exists());
+    assert!(fails(&folder, "file", json!({"path": folder.path("none"), "state": "file"})).contains("does not exist"));
+}
+
+#[test]
+fn clauses_that_never_settle_are_applied_once() {
+    let folder = Folder::new();
+    let path = folder.write("x", "");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).expect("own file");
+    let result = task("file", json!({"path": path, "mode": "o=g,g=u,u="}));
+    assert!(!failed(&result), "{result:?}");
+    assert_eq!(folder.mode("x"), 0o064);
+}
+
+#[test]
+fn copies() {
+    let folder = Folder::new();
+    let dest = folder.path("x.conf");
+    let result = converges(&folder, "copy", json!({"dest": dest, "content": "one\n", "mode": "0600"}));
+    assert_eq!(text(&result, "checksum"), Algorithm::Sha1.of(b"one\n"));
+    assert_eq!((folder.text("x.conf").as_str(), folder.mode("x.conf")), ("one\n", 0o600));
+    let result = converges(&folder, "copy", json!({"dest": dest, "content": "two\n", "backup": true}));
+    assert_eq!(fs::read_to_string(text(&result, "backup_file")).expect("a backup"), "one\n");
+    assert_eq!(folder.mode("x.conf"), 0o600, "the old mode stays");
+    let refused = json!({"dest": dest, "content": "three\n", "validate": "grep -q two %s"});
+    assert!(fails(&folder, "copy", refused).contains("was left as it is"));
+    let accepted = json!({"dest": dest, "content": "two too\n", "validate": "grep -q two %s"});
+    converges(&folder, "copy", accepted);
+    let nowhere = json!({"dest": folder.path("none/x"), "content": "a"});
+    assert!(fails(&folder, "copy", nowhere).contains("its folder"));
+    let files = json!([{"path": "a/b", "content": "1", "mode": "0755"}, {"path": "e"}, {"path": "l", "link": "a/b"}]);
+    converges(&folder, "copy", json!({"dest": folder.path("tree"), "files": files}));
+    assert_eq!((folder.text("tree/l").as_str(), folder.mode("tree/a/b")), ("1", 0o755));
+    assert!(folder.0.join("tree/e").is_dir());
+    converges(&folder, "copy", json!({"dest": folder.path("copied"), "src": folder.path("tree"), "remote_src": true}));
+    assert_eq!((folder.text("copied/tree/a/b").as_str(), folder.mode("copied/tree/a/b")), ("1", 0o755));
+}
+
+#[test]
+fn content_that_is_there_is_not_fetched() {
+    let folder = Folder::new();
+    let content = vec![0xfe; 100_000];
+    let args = json!({
+        "dest": folder.path("big"),
+        "content": {"sha256": Algorithm::Sha256.of(&content), "size_bytes": content.len()},
+    });
+    let runner = Runner { content, fetched: Cell::new(0) };
+    assert_eq!(task_with(&runner, "copy", &args, false)["changed"], true);
+    assert_eq!(runner.fetched.get(), 1);
+    assert_eq!(task_with(&runner, "copy", &args, false)["changed"], false);
+    assert_eq!(runner.fetched.get(), 1);
+    let broken = Runner { content: b"something else".to_vec(), fetched: Cell::new(0) };
+    fs::write(folder.0.join("big"), "old").expect("own file");
+    let before = folder.all();
+    assert!(failed(&task_with(&broken, "copy", &args, false)), "damaged content must fail");
+    assert_eq!(folder.all(), before);
+}
+
+#[test]
+fn commands_and_scripts() {
+    let folder = Folder::new();
+    let here = folder.path("");
+    let args = json!({"cmd": "touch made", "chdir": here, "creates": "ma*"});
+    let checked = task_with(&Runner::default(), "command", &args, true);
+    assert!(checked["changed"] == true && !checked.contains_key("skipped"), "{checked:?}");
+    assert!(!folder.0.join("made").exists());
+    let done = task("command", args.clone());
+    assert!(done["changed"] == true && done["rc"] == 0 && folder.0.join("made").exists(), "{done:?}");
+    assert!(text(&done, "start") <= text(&done, "end") && text(&done, "delta").starts_with("0:00:0"), "{done:?}");
+    assert_eq!(task("command", args)["changed"], false);
+    let checked = task_with(&Runner::default(), "shell", &json!({"cmd": "touch x", "chdir": here}), true);
+    assert!(checked["skipped"] == true && checked["changed"] == false, "{checked:?}");
+    let piped = task("shell", json!({"cmd": "cat | tr a-z A-Z; echo no >&2; exit 3", "stdin": "hello"}));
+    assert_eq!((text(&piped, "stdout"), text(&piped, "stderr")), ("HELLO", "no"));
+    assert!(failed(&piped) && piped["rc"] == 3 && text(&piped, "msg") == "non-zero return code", "{piped:?}");
+    let script = json!({"_raw_params": "dir/say.sh 'a b'", "content": "#!/bin/sh\necho \"$1\" \"$0\"\n"});
+    let said = task("script", script);
+    let (word, path) = text(&said, "stdout").trim().rsplit_once(' ').expect("two words");
+    assert!(word == "a b" && path.ends_with("/say.sh") && !Path::new(path).exists(), "{said:?}");
+    assert_eq!(text(&task("raw", json!({"_raw_params": "echo $((1+1))"})), "stdout"), "2\n");
+}
+
+#[test]
+fn lines_and_blocks() {
+    let folder = Folder::new();
+    let path = folder.write("conf", "# a\nPort 1\nPort 2\nend");
+    let result = converges(
+        &folder,
+        "lineinfile",
+        json!({"path": path, "regexp": "^Port 2|^Listen", "line": "Listen 3", "backup": true}),
+    );
+    assert_eq!((folder.text("conf").as_str(), text(&result, "msg")), ("# a\nPort 1\nListen 3\nend", "line replaced"));
+    assert!(fs::read_to_string(text(&result, "backup")).expect("a backup").contains("Port 2"));
+    converges(&folder, "lineinfile", json!({"path": path, "regexp": "^#", "state": "absent"}));
+    converges(&folder, "lineinfile", json!({"path": path, "line": "last", "mode": "0600"}));
+    assert_eq!((folder.text("conf").as_str(), folder.mode("conf")), ("Port 1\nListen 3\nend\nlast\n", 0o600));
+    converges(&folder, "blockinfile", json!({"path": path, "block": "x\ny", "insertbefore": "^end"}));
+    assert!(folder.text("conf").contains("BLOCK\nx\ny\n# END"), "{}", folder.text("conf"));
+    converges(&folder, "blockinfile", json!({"path": path, "state": "absent"}));
+    assert_eq!(folder.text("conf"), "Port 1\nListen 3\nend\nlast\n");
+    converges(&folder, "blockinfile", json!({"path": folder.path("n/e/w"), "block": "x", "create": true}));
+    let binary = folder.path("binary");
+    fs::write(&binary, b"a=\xff\xfe\nb=1\n").expect("own file");
+    converges(&folder, "lineinfile", json!({"path": binary, "regexp": "^b=", "line": "b=2"}));
+    assert_eq!(fs::read(&binary).expect("own file"), b"a=\xff\xfe\nb=2\n", "other bytes stay as they are");
+    let refused = json!({"path": path, "line": "bad", "validate": "grep -c nothing-like-it %s"});
+    assert!(fails(&folder, "lineinfile", refused).contains("was left as it is"));
+}
+
+#[test]
+fn replacements() {
+    let folder = Folder::new();
+    let path = folder.write("fstab", "a / ext4\nb none swap sw\n");
+    converges(&folder, "replace", json!({"path": path, "regexp": r"^([^#].*\sswap\s.*)$", "replace": r"# \1"}));
+    assert_eq!(folder.text("fstab"), "a / ext4\n# b none swap sw\n");
+    let grows = json!({"path": path, "regexp": "ext4", "replace": "ext4,x"});
+    let result = task("replace", grows);
+    assert!(result["changed"] == true && text(&result, "msg") == "1 replacements made", "{result:?}");
+    assert_eq!(folder.text("fstab"), "a / ext4,x\n# b none swap sw\n", "a run replaces once");
+}
