@@ -6,6 +6,7 @@ mod apply;
 mod attributes;
 mod clock;
 mod decode;
+mod dpkg;
 mod error;
 mod facts;
 mod fnmatch;
@@ -37,6 +38,7 @@ pub use serve::serve;
 pub use table::{Decoded, Spec, spec_of};
 
 table::modules! {
+    apt
     blockinfile
     command
     copy

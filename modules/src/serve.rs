@@ -33,6 +33,7 @@ pub fn serve(arguments: &[String], input: impl Read + Send + 'static, mut output
     {
         return serve_job(file);
     }
+    add_system_folders();
     output.write_all(wire::GREETING)?;
     output.flush()?;
     let (sender, frames) = mpsc::channel();
@@ -55,6 +56,19 @@ pub fn serve(arguments: &[String], input: impl Read + Send + 'static, mut output
         }
     }
     Ok(())
+}
+
+/// Lets tasks find what is for administrators, which the login of many a user does not.
+fn add_system_folders() {
+    let mut path = std::env::var("PATH").unwrap_or_else(|_| "/usr/local/bin:/usr/bin:/bin".to_owned());
+    for folder in ["/usr/local/sbin", "/usr/sbin", "/sbin"] {
+        if path.split(':').all(|other| other != folder) {
+            path.push(':');
+            path.push_str(folder);
+        }
+    }
+    // SAFETY: called before this process has a second thread.
+    unsafe { std::env::set_var("PATH", path) };
 }
 
 fn read_all(mut input: impl Read, frames: &mpsc::Sender<io::Result<Frame>>) {

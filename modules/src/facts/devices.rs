@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::{Files, map};
-use crate::host::Map;
+use crate::host::{Host, Map, Probe};
 
 /// Names under which a device is known, by kind of name and by device.
 struct Links(Vec<(&'static str, BTreeMap<String, Vec<String>>)>);
@@ -152,6 +152,39 @@ fn holders(files: Files<'_>, folder: &str) -> Value {
     let folder = format!("{folder}/holders");
     let names = files.names(&folder).into_iter().filter(|name| name.starts_with("dm-"));
     names.map(|name| files.text(&format!("{folder}/{name}/dm/name")).unwrap_or(name)).collect()
+}
+
+/// Returns volume groups, logical and physical volumes; asked of LVM only where the kernel has a volume of it.
+pub(super) fn lvm(host: &dyn Host) -> Value {
+    let files = Files(host);
+    let volume = |name: &String| {
+        name.starts_with("dm-")
+            && files.text(&format!("/sys/block/{name}/dm/uuid")).is_some_and(|uuid| uuid.starts_with("LVM-"))
+    };
+    if host.uid() != 0 || !files.names("/sys/block").iter().any(volume) {
+        return "N/A".into();
+    }
+    let report = |tool: &str, fields: &str| -> Vec<Vec<String>> {
+        let argv = [tool, "--noheadings", "--nosuffix", "--units", "g", "--separator", ",", "-o", fields];
+        let output = host.probe(&Probe::new(argv)).unwrap_or_default();
+        let row = |line: &str| line.trim().split(',').map(str::to_owned).collect();
+        output.stdout.lines().map(row).filter(|row: &Vec<String>| row.len() > 1).collect()
+    };
+    let keyed = |rows: Vec<Vec<String>>, names: &[&str]| -> Map {
+        let entry = |row: Vec<String>| {
+            let fields = names.iter().zip(&row[1..]).map(|(name, value)| ((*name).to_owned(), value.as_str().into()));
+            (row[0].clone(), Value::from(fields.collect::<Map>()))
+        };
+        rows.into_iter().map(entry).collect()
+    };
+    json!({
+        "vgs": keyed(
+            report("vgs", "vg_name,vg_size,vg_free,lv_count,pv_count"),
+            &["size_g", "free_g", "num_lvs", "num_pvs"],
+        ),
+        "lvs": keyed(report("lvs", "lv_name,lv_size,vg_name"), &["size_g", "vg"]),
+        "pvs": keyed(report("pvs", "pv_name,pv_size,pv_free,vg_name"), &["size_g", "free_g", "vg"]),
+    })
 }
 
 #[cfg(test)]

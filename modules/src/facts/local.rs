@@ -9,9 +9,6 @@ use crate::host::{Host, Map, Probe};
 
 pub(super) fn facts(host: &dyn Host, folder: &str, timeout: Duration, warnings: &mut Vec<String>) -> Map {
     let files = Files(host);
-    if !files.exists(folder) {
-        return Map::new();
-    }
     let mut local = Map::new();
     for file in files.names(folder) {
         let Some(name) = file.strip_suffix(".fact") else { continue };

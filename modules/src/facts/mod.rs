@@ -131,6 +131,7 @@ fn hardware(host: &dyn Host, timeout: Duration, warnings: &mut Vec<String>) -> M
     if let Some(seconds) = files.text("/proc/uptime").and_then(|text| text.split('.').next()?.parse::<u64>().ok()) {
         facts.insert("uptime_seconds".into(), seconds.into());
     }
+    facts.insert("lvm".into(), devices::lvm(host));
     facts.insert("mounts".into(), sizes.finish(files, warnings));
     facts
 }

@@ -31,7 +31,7 @@ pub(super) fn facts(files: Files<'_>) -> Map {
         .into_iter()
         .filter(|address| devices.contains(&address.device))
         .collect();
-    let mut facts = map([("interfaces", devices.iter().map(|name| fact_name(name)).collect())]);
+    let mut facts = map([("interfaces", devices.iter().map(|name| name.replace(':', "_")).collect())]);
     let mut described: Vec<(String, Map)> = Vec::new();
     for name in &devices {
         let mut device = device_of(files, name);
@@ -65,9 +65,9 @@ pub(super) fn facts(files: Files<'_>) -> Map {
     facts
 }
 
-/// Interfaces named with what variables can't have in their names.
+/// Returns an interface's name without what variables can't have in theirs.
 fn fact_name(device: &str) -> String {
-    device.replace(':', "_")
+    device.replace([':', '-'], "_")
 }
 
 fn device_of(files: Files<'_>, name: &str) -> Map {

@@ -58,7 +58,14 @@ fn mask(prefix: u32) -> u32 {
 /// Returns IPv4 addresses in the kernel's order, then the IPv6 ones of `if_inet6`; `indices` names interfaces.
 pub(super) fn addresses(if_inet6: &str, indices: &[(u32, &str)]) -> Vec<Address> {
     let mut found = ipv4();
-    found.extend(if_inet6.lines().filter_map(|line| ipv6(line, indices)));
+    let mut six: Vec<Address> = if_inet6.lines().filter_map(|line| ipv6(line, indices)).collect();
+    // The kernel lists these by hash: the widest scope first is what people expect.
+    let rank = |scope| ["global", "site", "link", "host"].iter().position(|&other| other == scope);
+    six.sort_by_key(|address| {
+        let index = indices.iter().find(|(_, name)| *name == address.device).map(|&(index, _)| index);
+        (index, rank(address.scope))
+    });
+    found.extend(six);
     found
 }
 
@@ -111,7 +118,10 @@ fn ipv4() -> Vec<Address> {
                 label,
                 ip: ip.into(),
                 prefix: if peer { 32 } else { read(entry.ifa_netmask).map_or(32, |mask| u32::from(mask).count_ones()) },
-                broadcast: other.filter(|_| flags & libc::IFF_BROADCAST != 0 && flags & libc::IFF_POINTOPOINT == 0),
+                // Without one, the address itself is in its place.
+                broadcast: other.filter(|&other| {
+                    other != ip && flags & libc::IFF_BROADCAST != 0 && flags & libc::IFF_POINTOPOINT == 0
+                }),
                 scope: "",
             });
         }
