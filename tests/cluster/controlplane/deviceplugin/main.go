@@ -97,7 +97,7 @@ func serve(ctx context.Context, gpus []string) error {
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
 	for {
-		if socket, err := os.Stat(api.KubeletSocket); err == nil && !os.SameFile(registeredWith, socket) {
+		if socket, err := os.Stat(api.KubeletSocket); err == nil && !stillRegistered(registeredWith, socket) {
 			if server != nil {
 				server.Stop()
 			}
@@ -120,6 +120,14 @@ func serve(ctx context.Context, gpus []string) error {
 		case <-ticker.C:
 		}
 	}
+}
+
+// stillRegistered tells whether the kubelet behind its socket is the one that
+// the plugin has registered with. One that starts removes all sockets of the
+// folder, and its new socket may well get the number of its old one.
+func stillRegistered(before, now os.FileInfo) bool {
+	_, err := os.Stat(filepath.Join(api.DevicePluginPath, socketName))
+	return err == nil && before != nil && os.SameFile(before, now) && before.ModTime().Equal(now.ModTime())
 }
 
 func listen(gpus []string) (*grpc.Server, error) {
