@@ -11,6 +11,7 @@ mod error;
 mod facts;
 mod fnmatch;
 mod host;
+mod inode;
 mod invocation;
 #[cfg(feature = "kubernetes")]
 mod kubernetes;
@@ -39,10 +40,12 @@ pub use table::{Decoded, Spec, spec_of};
 
 table::modules! {
     apt
+    assemble
     blockinfile
     command
     copy
     file
+    find
     lineinfile
     nvidia_detect
     ping
@@ -51,4 +54,7 @@ table::modules! {
     script
     setup
     shell
+    slurp
+    stat
+    tempfile
 }

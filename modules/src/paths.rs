@@ -65,6 +65,34 @@ pub(crate) fn follow(host: &dyn Host, path: &str) -> Result<String, Error> {
     Ok(path)
 }
 
+/// Returns an absolute path with each link on the way followed and without `.` and `..`, as `realpath(3)` does; what
+/// does not exist stays as written.
+pub(crate) fn real(host: &dyn Host, path: &str) -> Result<String, Error> {
+    let mut rest: Vec<String> = path.split('/').rev().map(str::to_owned).collect();
+    let mut real = String::new();
+    let mut links = 0;
+    while let Some(part) = rest.pop() {
+        match part.as_str() {
+            "" | "." => {}
+            ".." => real.truncate(real.rfind('/').unwrap_or(0)),
+            part => {
+                let next = format!("{real}/{part}");
+                match host.read_link(&next)? {
+                    Some(target) if links < MOST_LINKS => {
+                        links += 1;
+                        if target.starts_with('/') {
+                            real.clear();
+                        }
+                        rest.extend(target.split('/').rev().map(str::to_owned));
+                    }
+                    Some(_) | None => real = next,
+                }
+            }
+        }
+    }
+    Ok(if real.is_empty() { "/".to_owned() } else { real })
+}
+
 /// Returns a link's target as seen from the link's folder.
 pub(crate) fn beside(link: &str, target: &str) -> String {
     if target.starts_with('/') { target.to_owned() } else { join(parent(link), target) }

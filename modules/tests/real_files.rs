@@ -280,3 +280,29 @@ fn replacements() {
     assert!(result["changed"] == true && text(&result, "msg") == "1 replacements made", "{result:?}");
     assert_eq!(folder.text("fstab"), "a / ext4,x\n# b none swap sw\n", "a run replaces once");
 }
+
+#[test]
+fn looking_at_files() {
+    let folder = Folder::new();
+    let path = folder.write("x", "hello\n");
+    let told = task("stat", json!({"path": path, "checksum_algorithm": "sha256"}));
+    let stat = &told["stat"];
+    assert_eq!(stat["checksum"], Algorithm::Sha256.of(b"hello\n"));
+    assert_eq!((&stat["isreg"], &stat["size"], &stat["readable"]), (&json!(true), &json!(6), &json!(true)));
+    std::os::unix::fs::symlink("x", folder.path("l")).expect("a link");
+    let link = task("stat", json!({"path": folder.path("l")}));
+    assert_eq!((&link["stat"]["islnk"], &link["stat"]["lnk_target"]), (&json!(true), &json!("x")));
+    assert_eq!(link["stat"]["lnk_source"], fs::canonicalize(&path).expect("a file").to_string_lossy().as_ref());
+    assert_eq!(task("slurp", json!({"src": path}))["content"], "aGVsbG8K");
+    fs::create_dir(folder.0.join("d")).expect("a folder");
+    folder.write("d/y", "no");
+    let found = task("find", json!({"paths": [folder.path("")], "recurse": true, "contains": "hel+o"}));
+    assert_eq!((&found["matched"], &found["files"][0]["path"]), (&json!(1), &json!(path)), "{found:?}");
+    let made = task("tempfile", json!({"path": folder.path("d"), "state": "directory", "suffix": ".t"}));
+    assert!(made["changed"] == true && Path::new(text(&made, "path")).is_dir() && made["mode"] == "0700", "{made:?}");
+    let again = task("tempfile", json!({"path": folder.path("d"), "state": "directory", "suffix": ".t"}));
+    assert_ne!(made["path"], again["path"]);
+    let args = json!({"src": folder.path("d"), "dest": folder.path("whole"), "remote_src": true});
+    converges(&folder, "assemble", args);
+    assert_eq!(folder.text("whole"), "no");
+}

@@ -1,0 +1,147 @@
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::attributes::Wanted;
+use crate::pattern::{Flags, Pattern};
+use crate::rewrite::Rewrite;
+use crate::{Algorithm, Content, Error, ErrorKind, FileKind, Host, Mode, Module, Plan, paths};
+
+/// Put a file together from the files of a directory, in the order of their names.
+///
+/// ```yaml
+/// - assemble:
+///     src: /etc/haproxy/conf.d
+///     dest: /etc/haproxy/haproxy.cfg
+///     remote_src: true
+///     validate: haproxy -c -f %s
+/// ```
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Args {
+    /// The directory of fragments.
+    src: Option<String>,
+    /// The file that is made.
+    dest: String,
+    /// `src` is a directory of the host; otherwise of the machine that runs kubeon-run.
+    #[serde(default)]
+    remote_src: bool,
+    /// The whole text; sent along for a `src` that is not on the host, not written by users.
+    content: Option<Content>,
+    /// What stands between two fragments.
+    delimiter: Option<String>,
+    /// Take only fragments in whose name this regular expression is found.
+    regexp: Option<String>,
+    /// Leave out files whose name begins with a dot.
+    #[serde(default)]
+    ignore_hidden: bool,
+    /// Whether fragments in a vault are decrypted before they are sent.
+    #[serde(default = "yes")]
+    #[expect(dead_code, reason = "acts where fragments are read, before they are sent")]
+    decrypt: bool,
+    /// Keep what was there beside it, with the time in its name.
+    #[serde(default)]
+    backup: bool,
+    /// A command that must accept the new content before it is put in place; `%s` stands for a file that holds it.
+    validate: Option<String>,
+    /// Permission bits such as "0644", or clauses such as `u=rw,g=r`.
+    mode: Option<Mode>,
+    /// The owner's name or number.
+    owner: Option<String>,
+    /// The group's name or number.
+    group: Option<String>,
+    /// Write into the file where it can't be replaced, such as one that is mounted by itself.
+    #[serde(default)]
+    unsafe_writes: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+impl Module for Args {
+    fn plan(&self, host: &dyn Host) -> Result<Plan, Error> {
+        let dest = paths::expand(host, &self.dest)?;
+        let content = match (&self.content, &self.src) {
+            (Some(content), _) => content.clone(),
+            (None, Some(src)) if self.remote_src => Content::Inline(self.assembled(host, &paths::expand(host, src)?)?),
+            (None, Some(src)) => {
+                let message = format!("the fragments of `{src}` were not sent along; `remote_src: true` reads the host's");
+                return Err(Error::new(ErrorKind::Arguments, message));
+            }
+            (None, None) => return Err(Error::new(ErrorKind::Arguments, "missing `src`")),
+        };
+        let wanted = Wanted::new(host, self.mode.as_ref(), self.owner.as_deref(), self.group.as_deref())?;
+        let rewrite = Rewrite {
+            wanted: &wanted,
+            backup: self.backup,
+            validate: self.validate.as_deref(),
+            in_place: self.unsafe_writes,
+            replace_link: false,
+        };
+        let mut changes = Vec::new();
+        rewrite.plan(host, &dest, &content, &mut changes)?;
+        let mut plan = Plan::from(changes).with("dest", dest.as_str());
+        if let Some(src) = &self.src {
+            plan = plan.with("src", src.as_str());
+        }
+        if let Content::Inline(bytes) = &content {
+            plan = plan.with("checksum", Algorithm::Sha1.of(bytes));
+        }
+        crate::attributes::describe(host, &dest, &mut plan.result)?;
+        Ok(plan)
+    }
+}
+
+impl Args {
+    fn assembled(&self, host: &dyn Host, src: &str) -> Result<Vec<u8>, Error> {
+        let Some(names) = host.list(src)? else {
+            return Err(Error::new(ErrorKind::Host, format!("`{src}` is not a directory of this host")));
+        };
+        let pattern = self.regexp.as_deref().map(|text| Pattern::new(text, Flags::default())).transpose()?;
+        let delimiter = self.delimiter.as_deref().map(unescaped);
+        let mut text: Vec<u8> = Vec::new();
+        let mut first = true;
+        for name in names {
+            let path = paths::join(src, &name);
+            let taken = match &pattern {
+                Some(pattern) => pattern.is_match(name.as_bytes())?,
+                None => true,
+            };
+            let hidden = self.ignore_hidden && name.starts_with('.');
+            if !taken || hidden || host.stat(&path)?.is_none_or(|stat| stat.kind != FileKind::File) {
+                continue;
+            }
+            if !first {
+                if text.last().is_some_and(|&last| last != b'\n') {
+                    text.push(b'\n');
+                }
+                if let Some(delimiter) = &delimiter {
+                    text.extend_from_slice(delimiter.as_bytes());
+                    if !delimiter.ends_with('\n') {
+                        text.push(b'\n');
+                    }
+                }
+            }
+            text.extend(host.read(&path)?.unwrap_or_default());
+            first = false;
+        }
+        Ok(text)
+    }
+}
+
+/// Returns a delimiter with `\n`, `\t`, `\r` and `\\` replaced.
+fn unescaped(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut letters = text.chars();
+    while let Some(letter) = letters.next() {
+        match (letter, if letter == '\\' { letters.next() } else { None }) {
+            ('\\', Some('n')) => plain.push('\n'),
+            ('\\', Some('t')) => plain.push('\t'),
+            ('\\', Some('r')) => plain.push('\r'),
+            ('\\', Some('\\')) => plain.push('\\'),
+            ('\\', Some(other)) => plain.extend(['\\', other]),
+            (letter, _) => plain.push(letter),
+        }
+    }
+    plain
+}
