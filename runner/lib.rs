@@ -1,5 +1,6 @@
 //! What runs **here**: reading what users wrote, planning, executing, connecting, reporting.
 
+pub mod connection;
 pub mod source;
 pub mod value;
 pub mod yaml;

@@ -8,46 +8,54 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::sync::mpsc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
+use sha2::{Digest, Sha256};
 
+use crate::algorithm::hexadecimal;
 use crate::host::Map;
+
 use crate::wire::{self, Answer, Frame, Request, Task};
 use crate::{Error, ErrorKind, Machine, Service, Settings, run, spec_of};
 
 /// The least time between two signs of life of one task.
 const ALIVE_EVERY: Duration = Duration::from_millis(200);
+/// Between two signs of life while a task says nothing: a runner that gets none takes the host for lost.
+const HEARTBEAT_EVERY: Duration = Duration::from_secs(3);
 /// How long the runner may take for the next piece of content.
 const PIECE_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Serves requests until `input` ends: `arguments` are the program's own, `["job", FILE]` for a job apart.
+/// Serves requests until `input` ends: `arguments` are the program's own, `["job", FILE]` for a job apart and
+/// `["check", SHA256]` to prove a program that was just received.
 ///
 /// # Errors
 /// When the streams fail; a task's failure is its answer.
-pub fn serve(arguments: &[String], input: impl Read + Send + 'static, mut output: impl Write) -> io::Result<()> {
-    if let [first, file] = arguments
-        && first == "job"
-    {
-        return serve_job(file);
+pub fn serve(
+    arguments: &[String],
+    input: impl Read + Send + 'static,
+    mut output: impl Write + Send + 'static,
+) -> io::Result<()> {
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        ["job", file] => return serve_job(file),
+        ["check", sha256] => return check(sha256),
+        _ => {}
     }
     add_system_folders();
     output.write_all(wire::GREETING)?;
     output.flush()?;
     let (sender, frames) = mpsc::channel();
     thread::spawn(move || read_all(input, &sender));
-    let link = Link {
-        frames,
-        waiting: RefCell::default(),
-        output: RefCell::new(&mut output),
-        task: Cell::new(0),
-        told: Cell::new(None),
-    };
+    let output = Arc::new(Mutex::new(Output { stream: Box::new(output), task: None }));
+    let weak = Arc::downgrade(&output);
+    thread::spawn(move || beat(&weak));
+    let link = Link { frames, waiting: RefCell::default(), output, task: Cell::new(0), told: Cell::new(None) };
     while let Some(frame) = link.next()? {
         if let Request::Run(task) = frame.message()? {
             link.task.set(task.id);
+            link.output().task = Some(task.id);
             let result = match &task.job {
                 Some(job) => start_job(&task, job).unwrap_or_else(|error| failed(&error.to_string())),
                 None => execute(&task, &link),
@@ -69,6 +77,41 @@ fn add_system_folders() {
     }
     // SAFETY: called before this process has a second thread.
     unsafe { std::env::set_var("PATH", path) };
+}
+
+/// Proves that this program arrived whole and can run here, and puts it on disk for good.
+fn check(sha256: &str) -> io::Result<()> {
+    let mut program = fs::File::open("/proc/self/exe")?;
+    let mut bytes = Vec::new();
+    program.read_to_end(&mut bytes)?;
+    if hexadecimal(&Sha256::digest(&bytes)) != sha256 {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "the agent arrived damaged"));
+    }
+    program.sync_all()
+}
+
+/// Tells every few seconds that the running task lives, until the agent ends.
+fn beat(output: &Weak<Mutex<Output>>) {
+    loop {
+        thread::sleep(HEARTBEAT_EVERY);
+        let Some(output) = output.upgrade() else { return };
+        let mut output = lock(&output);
+        if let Some(id) = output.task {
+            // A runner that is gone is noticed when the answer is due.
+            wire::send(&mut output.stream, &Answer::Alive { id, line: String::new() }).ok();
+        }
+    }
+}
+
+/// Where answers go: shared with the thread that tells of life.
+struct Output {
+    stream: Box<dyn Write + Send>,
+    /// The task that is running.
+    task: Option<u64>,
+}
+
+fn lock(output: &Mutex<Output>) -> MutexGuard<'_, Output> {
+    output.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn read_all(mut input: impl Read, frames: &mpsc::Sender<io::Result<Frame>>) {
@@ -107,16 +150,20 @@ fn failed(message: &str) -> Map {
     result
 }
 
-struct Link<'a> {
+struct Link {
     frames: mpsc::Receiver<io::Result<Frame>>,
     /// Requests that came while a task was waiting for content.
     waiting: RefCell<VecDeque<Frame>>,
-    output: RefCell<&'a mut dyn Write>,
+    output: Arc<Mutex<Output>>,
     task: Cell<u64>,
     told: Cell<Option<Instant>>,
 }
 
-impl Link<'_> {
+impl Link {
+    fn output(&self) -> MutexGuard<'_, Output> {
+        lock(&self.output)
+    }
+
     /// Returns the next request; `None` when the runner has gone.
     fn next(&self) -> io::Result<Option<Frame>> {
         match self.waiting.borrow_mut().pop_front() {
@@ -129,9 +176,10 @@ impl Link<'_> {
         let frame = wire::message_frame(&Answer::Done { id: task.id, result }).or_else(|error| {
             wire::message_frame(&Answer::Done { id: task.id, result: failed(&format!("the result: {error}")) })
         })?;
-        let mut output = self.output.borrow_mut();
-        output.write_all(&frame)?;
-        output.flush()
+        let mut output = self.output();
+        output.task = None;
+        output.stream.write_all(&frame)?;
+        output.stream.flush()
     }
 
     fn piece(&self) -> Result<Frame, Error> {
@@ -147,10 +195,10 @@ fn lost(why: &str) -> Error {
     Error::new(ErrorKind::Failed, format!("receive content from the runner: {why}"))
 }
 
-impl Service for Link<'_> {
+impl Service for Link {
     fn fetch(&self, sha256: &str, sink: &mut dyn Write) -> Result<(), Error> {
         let want = Answer::Want { id: self.task.get(), sha256: sha256.to_owned() };
-        wire::send(&mut **self.output.borrow_mut(), &want).map_err(|error| lost(&error.to_string()))?;
+        wire::send(&mut self.output().stream, &want).map_err(|error| lost(&error.to_string()))?;
         loop {
             match self.piece()? {
                 Frame::Piece(bytes) if bytes.is_empty() => return Ok(()),
@@ -175,11 +223,11 @@ impl Service for Link<'_> {
         self.told.set(Some(now));
         let line: String = line.chars().take(200).collect();
         // A runner that is gone is noticed when the answer is due.
-        wire::send(&mut **self.output.borrow_mut(), &Answer::Alive { id: self.task.get(), line }).ok();
+        wire::send(&mut self.output().stream, &Answer::Alive { id: self.task.get(), line }).ok();
     }
 }
 
-impl Link<'_> {
+impl Link {
     /// Takes the rest of content that can't be stored, so that the next task finds the stream in order.
     fn drain(&self) {
         while let Ok(frame) = self.piece() {

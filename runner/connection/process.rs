@@ -1,0 +1,191 @@
+//! Programs of this machine as transports: the machine itself, the system's `ssh`, `docker exec` and their like.
+
+use std::collections::VecDeque;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::pipe::{Came, Ending, Pipe, left_ms};
+
+/// How long a program may take to end once its streams are closed.
+const PARTING: Duration = Duration::from_secs(5);
+
+/// A running program and its streams.
+pub(super) struct ProcessPipe {
+    child: Option<Child>,
+    input: Option<ChildStdin>,
+    output: Option<ChildStdout>,
+    errors: Option<ChildStderr>,
+    /// What came while the program's input was full.
+    early: VecDeque<(bool, Vec<u8>)>,
+}
+
+impl ProcessPipe {
+    /// Starts a program.
+    ///
+    /// # Errors
+    /// When it can't be started.
+    pub fn start(mut command: Command) -> io::Result<ProcessPipe> {
+        // In a group of its own: an interrupt at the terminal is this program's to handle.
+        let mut child =
+            command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+        let (input, output, errors) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let pipe = ProcessPipe { child: Some(child), input, output, errors, early: VecDeque::new() };
+        for fd in [pipe.input_fd(), pipe.output_fd(), pipe.errors_fd()] {
+            never_block(fd)?;
+        }
+        Ok(pipe)
+    }
+
+    fn input_fd(&self) -> RawFd {
+        self.input.as_ref().map_or(-1, AsRawFd::as_raw_fd)
+    }
+    fn output_fd(&self) -> RawFd {
+        self.output.as_ref().map_or(-1, AsRawFd::as_raw_fd)
+    }
+    fn errors_fd(&self) -> RawFd {
+        self.errors.as_ref().map_or(-1, AsRawFd::as_raw_fd)
+    }
+
+    /// Reads what is there; `None` when nothing is yet.
+    fn take(&mut self, buffer: &mut [u8]) -> io::Result<Option<Came>> {
+        if let Some(output) = &mut self.output {
+            match output.read(buffer) {
+                Ok(0) => self.output = None,
+                Ok(count) => return Ok(Some(Came::Output(count))),
+                Err(error) if not_yet(&error) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        if let Some(errors) = &mut self.errors {
+            match errors.read(buffer) {
+                Ok(0) => self.errors = None,
+                Ok(count) => return Ok(Some(Came::Error(count))),
+                Err(error) if not_yet(&error) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        // What keeps standard error open after standard output ended says nothing more to us.
+        Ok(self.output.is_none().then_some(Came::End))
+    }
+
+    fn wait(&self, deadline: Instant, for_input: bool) -> io::Result<()> {
+        let entry = |fd, events| libc::pollfd { fd, events, revents: 0 };
+        let mut entries = [
+            entry(self.output_fd(), libc::POLLIN),
+            entry(self.errors_fd(), libc::POLLIN),
+            entry(if for_input { self.input_fd() } else { -1 }, libc::POLLOUT),
+        ];
+        // SAFETY: the pointer and the length are those of `entries`; poll(2) skips negative descriptors.
+        let rc = unsafe { libc::poll(entries.as_mut_ptr(), entries.len() as libc::nfds_t, left_ms(deadline)?) };
+        match rc {
+            0 => Err(io::ErrorKind::TimedOut.into()),
+            rc if rc > 0 => Ok(()),
+            _ => match io::Error::last_os_error() {
+                error if error.kind() == io::ErrorKind::Interrupted => Ok(()),
+                error => Err(error),
+            },
+        }
+    }
+}
+
+fn not_yet(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}
+
+fn never_block(fd: RawFd) -> io::Result<()> {
+    // SAFETY: fcntl(2) with these commands takes no pointers; the descriptor is this process's own end of a pipe.
+    let rc = unsafe { libc::fcntl(fd, libc::F_SETFL, libc::fcntl(fd, libc::F_GETFL) | libc::O_NONBLOCK) };
+    if rc < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+impl Pipe for ProcessPipe {
+    fn read(&mut self, buffer: &mut [u8], deadline: Instant) -> io::Result<Came> {
+        if let Some((error, mut bytes)) = self.early.pop_front() {
+            let count = bytes.len().min(buffer.len());
+            buffer[..count].copy_from_slice(&bytes[..count]);
+            if count < bytes.len() {
+                self.early.push_front((error, bytes.split_off(count)));
+            }
+            return Ok(if error { Came::Error(count) } else { Came::Output(count) });
+        }
+        loop {
+            if let Some(came) = self.take(buffer)? {
+                return Ok(came);
+            }
+            self.wait(deadline, false)?;
+        }
+    }
+
+    fn write(&mut self, mut bytes: &[u8], deadline: Instant) -> io::Result<()> {
+        let mut buffer = vec![0; 16 << 10];
+        while !bytes.is_empty() {
+            let Some(input) = &mut self.input else { return Err(io::ErrorKind::BrokenPipe.into()) };
+            match input.write(bytes) {
+                Ok(count) => {
+                    bytes = &bytes[count..];
+                    continue;
+                }
+                Err(error) if not_yet(&error) => {}
+                Err(error) => return Err(error),
+            }
+            // A program that is itself stuck writing would never read on.
+            match self.take(&mut buffer)? {
+                Some(Came::Output(count)) => self.early.push_back((false, buffer[..count].to_vec())),
+                Some(Came::Error(count)) => self.early.push_back((true, buffer[..count].to_vec())),
+                Some(Came::End) => return Err(io::ErrorKind::BrokenPipe.into()),
+                None => self.wait(deadline, true)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, _: Instant) -> io::Result<()> {
+        self.input = None;
+        Ok(())
+    }
+
+    fn ending(&mut self, deadline: Instant) -> Option<Ending> {
+        self.input = None;
+        let child = self.child.as_mut()?;
+        loop {
+            if let Some(status) = child.try_wait().ok()? {
+                return Some(match status.code() {
+                    Some(code) => Ending::Status(code),
+                    None => Ending::Signal(status.signal().unwrap_or_default().to_string()),
+                });
+            }
+            if Instant::now() >= deadline {
+                return None;
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+impl Drop for ProcessPipe {
+    fn drop(&mut self) {
+        self.input = None;
+        self.output = None;
+        self.errors = None;
+        let Some(mut child) = self.child.take() else { return };
+        if matches!(child.try_wait(), Ok(Some(_))) {
+            return;
+        }
+        // An agent ends by itself when its input does; whatever does not is ended, and nobody waits for that.
+        thread::spawn(move || {
+            let deadline = Instant::now() + PARTING;
+            while Instant::now() < deadline {
+                if matches!(child.try_wait(), Ok(Some(_))) {
+                    return;
+                }
+                thread::sleep(Duration::from_millis(20));
+            }
+            child.kill().ok();
+            child.wait().ok();
+        });
+    }
+}

@@ -1,0 +1,361 @@
+//! One host's connection: an agent a user, requests out and answers in.
+
+use std::collections::HashMap;
+use std::io::{self, Read};
+use std::ops::AddAssign;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use kubeon_modules::wire::{self, Answer, Frame, Task};
+use kubeon_modules::{Map, Output};
+use serde::Serialize;
+
+use super::agent::{Start, Started};
+use super::pipe::{Came, Ending, Order, Pipe, Text};
+use super::{Become, Contents, Target, Transport, Unreachable, UnreachableKind};
+
+/// What a task may take over its own limit, which its host enforces, before the host counts as lost.
+const SLACK: Duration = Duration::from_secs(30);
+/// How much of a raw command's output is kept.
+const OUTPUT_LIMIT_BYTES: usize = 32 << 20;
+/// The exit status of a raw command that ran out of time. Source: `timeout(1)`.
+const TIMED_OUT_RC: i32 = 124;
+
+/// What has travelled so far, all agents of the host together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Statistics {
+    pub frames_sent: u64,
+    pub frames_received: u64,
+    pub bytes_sent: u64,
+    pub bytes_received: u64,
+    /// How often something was sent and an answer awaited: once a task, and once more a piece of content asked for.
+    pub round_trips: u64,
+    /// Signs of life of running tasks: they come unasked.
+    pub signs_of_life: u64,
+    pub agents_started: u64,
+}
+
+impl AddAssign for Statistics {
+    fn add_assign(&mut self, other: Statistics) {
+        self.frames_sent += other.frames_sent;
+        self.frames_received += other.frames_received;
+        self.bytes_sent += other.bytes_sent;
+        self.bytes_received += other.bytes_received;
+        self.round_trips += other.round_trips;
+        self.signs_of_life += other.signs_of_life;
+        self.agents_started += other.agents_started;
+    }
+}
+
+/// A connection to one host, used by one thread at a time.
+pub struct Connection {
+    target: Target,
+    transport: Transport,
+    agents: HashMap<Option<Become>, Link>,
+    statistics: Statistics,
+}
+
+impl Connection {
+    /// Connects and logs in. Agents are started when a task first needs them.
+    ///
+    /// # Errors
+    /// Why the host can't be reached, within the target's `connect_timeout`.
+    pub fn open(target: &Target) -> Result<Connection, Unreachable> {
+        let transport = Transport::open(target)?;
+        Ok(Connection { target: target.clone(), transport, agents: HashMap::new(), statistics: Statistics::default() })
+    }
+
+    /// Executes one task as a user of the host and returns its result. `alive` gets the latest line of output of a
+    /// task that takes long, or an empty one, every few seconds.
+    ///
+    /// # Errors
+    /// When the host is lost, silent for longer than the target's `silence_timeout`, or can't run an agent as that
+    /// user. A task's own failure is its result.
+    pub fn run(
+        &mut self,
+        become_: Option<&Become>,
+        task: &Task,
+        contents: &Contents,
+        alive: &dyn Fn(&str),
+    ) -> Result<Map, Unreachable> {
+        let become_ = self.other_user(become_).cloned();
+        let mut link = match self.agents.remove(&become_) {
+            Some(link) => link,
+            None => self.start(become_.as_ref())?,
+        };
+        let silence = self.target.silence_timeout;
+        let result = link.run(task, contents, alive, silence);
+        self.statistics += std::mem::take(&mut link.statistics);
+        match result {
+            Ok(result) => {
+                // An agent that failed is not kept: the next task starts another, or finds the host gone.
+                self.agents.insert(become_, link);
+                Ok(result)
+            }
+            Err(fault) => Err(self.unreachable(fault, link, task)),
+        }
+    }
+
+    /// Runs a command without an agent: without `become_`, as one line for whatever takes the login. `rc` is 124
+    /// when it ran longer than `timeout`.
+    ///
+    /// # Errors
+    /// When the host is lost or the other user can't be become.
+    pub fn raw(
+        &mut self,
+        become_: Option<&Become>,
+        command: &str,
+        stdin: Option<&[u8]>,
+        timeout: Option<Duration>,
+    ) -> Result<Output, Unreachable> {
+        let started = Instant::now();
+        let started_s = now_s();
+        let connect = started + self.target.connect_timeout;
+        let become_ = self.other_user(become_).cloned();
+        let mut early = Vec::new();
+        let mut pipe = match &become_ {
+            None => self.transport.start(&Order { text: Text::Login(command), terminal: false }, connect)?,
+            Some(_) => {
+                let started = describe(&self.target, &self.transport, become_.as_ref(), None)
+                    .shell(&mut self.transport, command)?;
+                early = started.early;
+                started.pipe
+            }
+        };
+        let deadline = timeout.map_or_else(|| Instant::now() + Duration::from_secs(1 << 30), |limit| started + limit);
+        let outcome = communicate(pipe.as_mut(), stdin, early, deadline);
+        match outcome {
+            Ok((rc, stdout, stderr)) => Ok(Output { rc, stdout, stderr, started_s, ended_s: now_s() }),
+            Err(error) if error.kind() == io::ErrorKind::TimedOut && timeout.is_some() => {
+                let stderr = "ran longer than its limit and was ended".to_owned();
+                Ok(Output { rc: TIMED_OUT_RC, stdout: String::new(), stderr, started_s, ended_s: now_s() })
+            }
+            Err(error) => {
+                let message = format!("`{}`: lost while it ran a command: {error}", self.target.host);
+                Err(Unreachable::new(UnreachableKind::Lost, message))
+            }
+        }
+    }
+
+    /// Returns what has travelled so far.
+    pub fn statistics(&self) -> Statistics {
+        self.statistics
+    }
+
+    /// Returns the user to become; `None` when the login is that user already.
+    fn other_user<'a>(&self, become_: Option<&'a Become>) -> Option<&'a Become> {
+        become_.filter(|become_| self.transport.user() != Some(&become_.user))
+    }
+
+    fn start(&mut self, become_: Option<&Become>) -> Result<Link, Unreachable> {
+        let own = self.transport.own_program();
+        let own = own.as_ref().and_then(|path| path.to_str());
+        let start = describe(&self.target, &self.transport, become_, own);
+        // What `start` borrows of the transport is only the login's name.
+        let Started { pipe, early } = start.agent(&mut self.transport)?;
+        self.statistics.agents_started += 1;
+        Ok(Link { pipe, early, statistics: Statistics::default() })
+    }
+
+    fn unreachable(&self, fault: Fault, mut link: Link, task: &Task) -> Unreachable {
+        let host = &self.target.host;
+        let module = &task.module;
+        let silence = self.target.silence_timeout.as_secs_f64();
+        match fault {
+            Fault::Task(error) => Unreachable::new(
+                UnreachableKind::Configuration,
+                format!("`{host}`: the task `{module}` can't be sent: {error}"),
+            ),
+            Fault::Overdue => {
+                Unreachable::new(UnreachableKind::Silent, format!("`{host}`: `{module}` ran on long after its limit"))
+            }
+            Fault::Stream(error) if error.kind() == io::ErrorKind::TimedOut => Unreachable::new(
+                UnreachableKind::Silent,
+                format!("`{host}`: no sign of life for {silence} s while it ran `{module}`"),
+            ),
+            Fault::Stream(error) => {
+                let how = match link.pipe.ending(Instant::now() + Duration::from_secs(1)) {
+                    Some(Ending::Signal(signal)) => format!("its agent was ended by signal {signal}"),
+                    Some(Ending::Status(status)) => format!("its agent exited {status}"),
+                    None => error.to_string(),
+                };
+                Unreachable::new(UnreachableKind::Lost, format!("`{host}`: lost while it ran `{module}`: {how}"))
+            }
+        }
+    }
+}
+
+fn describe<'a>(
+    target: &'a Target,
+    transport: &Transport,
+    become_: Option<&'a Become>,
+    own: Option<&'a str>,
+) -> Start<'a> {
+    Start {
+        host: &target.host,
+        login: transport.user().map_or_else(|| "the login user".to_owned(), |user| format!("`{user}`")),
+        become_,
+        own,
+        connect: target.connect_timeout,
+        silence: target.silence_timeout,
+    }
+}
+
+fn now_s() -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |elapsed| elapsed.as_secs_f64())
+}
+
+/// Gives a command its input and gathers what it writes to its end.
+fn communicate(
+    pipe: &mut dyn Pipe,
+    stdin: Option<&[u8]>,
+    early: Vec<u8>,
+    deadline: Instant,
+) -> io::Result<(i32, String, String)> {
+    match pipe.write(stdin.unwrap_or_default(), deadline) {
+        // A command may end without reading its input.
+        Err(error) if error.kind() == io::ErrorKind::TimedOut => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
+    pipe.finish(deadline).ok();
+    let (mut stdout, mut stderr) = (early, Vec::new());
+    let mut buffer = vec![0; 32 << 10];
+    loop {
+        let (kept, count) = match pipe.read(&mut buffer, deadline)? {
+            Came::Output(count) => (&mut stdout, count),
+            Came::Error(count) => (&mut stderr, count),
+            Came::End => break,
+        };
+        let room = OUTPUT_LIMIT_BYTES.saturating_sub(kept.len());
+        kept.extend_from_slice(&buffer[..count.min(room)]);
+    }
+    let rc = match pipe.ending(deadline) {
+        Some(Ending::Status(status)) => status,
+        Some(Ending::Signal(signal)) => -signal.parse().unwrap_or(1),
+        None => return Err(io::ErrorKind::UnexpectedEof.into()),
+    };
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Ok((rc, text(&stdout), text(&stderr)))
+}
+
+/// The agent of one user.
+struct Link {
+    pipe: Box<dyn Pipe>,
+    /// Read but not yet used.
+    early: Vec<u8>,
+    statistics: Statistics,
+}
+
+enum Fault {
+    /// The task is too large to send.
+    Task(io::Error),
+    Stream(io::Error),
+    /// It answers, but the task does not end.
+    Overdue,
+}
+
+/// [`wire::Request::Run`] of a task that stays where it is.
+#[derive(Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Outgoing<'a> {
+    Run(&'a Task),
+}
+
+/// A stream that gives up when nothing comes for `silence`.
+struct Patient<'a> {
+    link: &'a mut Link,
+    silence: Duration,
+}
+
+impl Read for Patient<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let link = &mut *self.link;
+        if !link.early.is_empty() {
+            let count = link.early.len().min(buffer.len());
+            buffer[..count].copy_from_slice(&link.early[..count]);
+            link.early.drain(..count);
+            return Ok(count);
+        }
+        loop {
+            match link.pipe.read(buffer, Instant::now() + self.silence)? {
+                Came::Output(count) => {
+                    link.statistics.bytes_received += count as u64;
+                    return Ok(count);
+                }
+                // An agent writes nothing there; what a wrapper of it says is none of the wire's.
+                Came::Error(_) => {}
+                Came::End => return Ok(0),
+            }
+        }
+    }
+}
+
+impl Link {
+    fn send(&mut self, frame: &[u8], silence: Duration) -> Result<(), Fault> {
+        // The limit is for each piece: a large frame on a slow line takes longer in all.
+        for piece in frame.chunks(wire::PIECE_BYTES) {
+            self.pipe.write(piece, Instant::now() + silence).map_err(Fault::Stream)?;
+        }
+        self.statistics.frames_sent += 1;
+        self.statistics.bytes_sent += frame.len() as u64;
+        Ok(())
+    }
+
+    fn receive(&mut self, silence: Duration) -> Result<Answer, Fault> {
+        let frame = wire::read_frame(&mut Patient { link: self, silence });
+        let frame: Frame = frame
+            .map_err(Fault::Stream)?
+            .ok_or_else(|| Fault::Stream(io::Error::new(io::ErrorKind::UnexpectedEof, "the connection was closed")))?;
+        self.statistics.frames_received += 1;
+        frame.message().map_err(Fault::Stream)
+    }
+
+    fn run(&mut self, task: &Task, contents: &Contents, alive: &dyn Fn(&str), silence: Duration) -> Result<Map, Fault> {
+        let frame = wire::message_frame(&Outgoing::Run(task)).map_err(Fault::Task)?;
+        let limit =
+            task.timeout_s.map(|seconds| Instant::now() + Duration::from_secs_f64(seconds.clamp(0.0, 1e9)) + SLACK);
+        self.send(&frame, silence)?;
+        self.statistics.round_trips += 1;
+        loop {
+            match self.receive(silence)? {
+                Answer::Done { id, result } if id == task.id => return Ok(result),
+                Answer::Done { id, .. } => {
+                    let message = format!("an answer to task {id} where one to {} was due", task.id);
+                    return Err(Fault::Stream(io::Error::new(io::ErrorKind::InvalidData, message)));
+                }
+                Answer::Want { sha256, .. } => self.supply(&sha256, contents, silence)?,
+                Answer::Alive { line, .. } => {
+                    self.statistics.signs_of_life += 1;
+                    alive(&line);
+                    if limit.is_some_and(|limit| Instant::now() > limit) {
+                        return Err(Fault::Overdue);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Sends content that the agent asked for.
+    fn supply(&mut self, sha256: &str, contents: &Contents, silence: Duration) -> Result<(), Fault> {
+        self.statistics.round_trips += 1;
+        let missing = |message: String| wire::message_frame(&wire::Request::Missing { message }).map_err(Fault::Stream);
+        let mut source = match contents.open(sha256) {
+            Some(Ok(source)) => source,
+            Some(Err(error)) => return self.send(&missing(error.to_string())?, silence),
+            None => return self.send(&missing(format!("nothing here has the SHA-256 {sha256}"))?, silence),
+        };
+        let mut buffer = vec![0; wire::PIECE_BYTES];
+        loop {
+            let count = match source.read(&mut buffer) {
+                Ok(count) => count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                // In the midst of content there is no taking back but to say so.
+                Err(error) => return self.send(&missing(format!("read it here: {error}"))?, silence),
+            };
+            let frame = wire::piece_frame(&buffer[..count]).map_err(Fault::Stream)?;
+            self.send(&frame, silence)?;
+            if count == 0 {
+                return Ok(());
+            }
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! SSH in this process, by libssh2. Nothing blocks inside the library: every wait is a poll(2) of ours with a limit.
+
+mod auth;
+mod known_hosts;
+
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::os::fd::AsRawFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use ssh2::{BlockDirections, ErrorCode};
+
+use super::pipe::{Came, Ending, Order, Pipe, left_ms};
+use super::{Target, Unreachable, UnreachableKind};
+
+/// "Would block". Source: `LIBSSH2_ERROR_EAGAIN` of libssh2.
+const AGAIN: i32 = -37;
+const DEFAULT_PORT: u16 = 22;
+/// How long ending a session politely may take.
+const PARTING_MS: u32 = 200;
+
+/// A session that is logged in.
+pub(super) struct Session {
+    host: String,
+    user: String,
+    session: ssh2::Session,
+    socket: Arc<Socket>,
+}
+
+/// The session's connection, on which all waiting happens.
+struct Socket {
+    stream: TcpStream,
+    /// Acknowledge at once: while connecting, each side waits for the other's small packets.
+    quick: AtomicBool,
+}
+
+impl Session {
+    /// Connects, checks the host's key and logs in.
+    pub fn open(target: &Target) -> Result<Session, Unreachable> {
+        let deadline = Instant::now() + target.connect_timeout;
+        let user = target.user.clone().unwrap_or_else(own_name);
+        let port = target.port.unwrap_or(DEFAULT_PORT);
+        let place = format!("`{}` ({}:{port})", target.host, target.address);
+        let stream = connect(target, port, deadline)?;
+        let fault = |kind, message: String| Unreachable::new(kind, format!("{place}: {message}"));
+        let broken = |error: &dyn std::fmt::Display| fault(UnreachableKind::Connect, format!("start SSH: {error}"));
+
+        let mut session = ssh2::Session::new().map_err(|error| broken(&error))?;
+        session.set_tcp_stream(stream.try_clone().map_err(|error| broken(&error))?);
+        session.set_blocking(false);
+        let socket = Arc::new(Socket { stream, quick: AtomicBool::new(true) });
+        let known = known_hosts::Known::read(&target.known_hosts, &target.address, port);
+        if let Some(order) = known.preferred(&session) {
+            session.method_pref(ssh2::MethodType::HostKey, &order).map_err(|error| broken(&error))?;
+        }
+        socket.wait(&session.clone(), deadline, || session.handshake()).map_err(|error| {
+            fault(UnreachableKind::Connect, format!("start SSH: {}", explain(&error, target.connect_timeout)))
+        })?;
+        let Some((key, _)) = session.host_key() else {
+            return Err(fault(UnreachableKind::HostKey, "the host showed no key".to_owned()));
+        };
+        if target.host_key_checking {
+            known.check(key).map_err(|message| fault(UnreachableKind::HostKey, message))?;
+        }
+        auth::log_in(&session, &socket, &user, target, deadline)
+            .map_err(|message| fault(UnreachableKind::Authentication, message))?;
+        Ok(Session { host: target.host.clone(), user, session, socket })
+    }
+
+    pub fn user(&self) -> &str {
+        &self.user
+    }
+
+    /// Starts a program on the host.
+    pub fn start(&self, order: &Order<'_>, deadline: Instant) -> Result<Box<dyn Pipe>, Unreachable> {
+        let session = &self.session;
+        let fault = |error: ssh2::Error| {
+            let lost = format!("`{}`: open a channel: {}", self.host, explain(&error, Duration::ZERO));
+            Unreachable::new(UnreachableKind::Lost, lost)
+        };
+        self.socket.quick.store(true, Ordering::Relaxed);
+        let mut channel = self.socket.wait(session, deadline, || session.channel_session()).map_err(fault)?;
+        if order.terminal {
+            self.socket.wait(session, deadline, || channel.request_pty("dumb", None, None)).map_err(fault)?;
+        }
+        let line = order.text.line();
+        self.socket.wait(session, deadline, || channel.exec(&line)).map_err(fault)?;
+        self.socket.quick.store(false, Ordering::Relaxed);
+        Ok(Box::new(SshPipe { session: session.clone(), socket: self.socket.clone(), channel }))
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.session.set_blocking(true);
+        self.session.set_timeout(PARTING_MS);
+        self.session.disconnect(None, "done", None).ok();
+        // Nothing that is freed later can wait for a host that is gone.
+        self.socket.stream.shutdown(std::net::Shutdown::Both).ok();
+    }
+}
+
+/// Returns the name of the user this program runs as.
+fn own_name() -> String {
+    std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).unwrap_or_else(|_| "root".to_owned())
+}
+
+/// Says why an SSH operation failed.
+fn explain(error: &ssh2::Error, limit: Duration) -> String {
+    match error.code() {
+        ErrorCode::Session(AGAIN) => format!("no answer within {} s", limit.as_secs_f64()),
+        ErrorCode::Session(_) | ErrorCode::SFTP(_) => error.message().to_owned(),
+    }
+}
+
+/// Opens the connection, trying each address of the host.
+fn connect(target: &Target, port: u16, deadline: Instant) -> Result<TcpStream, Unreachable> {
+    let addresses = resolve(target, port, deadline)?;
+    let mut failures = Vec::new();
+    for (nth, address) in addresses.iter().enumerate() {
+        let left = deadline.saturating_duration_since(Instant::now());
+        // A dead address must not use up what the others need.
+        let share = left / u32::try_from(addresses.len() - nth).unwrap_or(1);
+        if share.is_zero() {
+            break;
+        }
+        let connected = TcpStream::connect_timeout(address, share).and_then(|stream| {
+            stream.set_nodelay(true)?;
+            stream.set_nonblocking(true)?;
+            keep_alive(&stream)?;
+            Ok(stream)
+        });
+        match connected {
+            Ok(stream) => return Ok(stream),
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => failures.push(format!("{address}: no answer")),
+            Err(error) => failures.push(format!("{address}: {error}")),
+        }
+    }
+    let message = format!("connect to `{}`: {}", target.host, failures.join(", "));
+    Err(Unreachable::new(UnreachableKind::Connect, message))
+}
+
+/// Looks a name up. The system's resolver knows no limit, so it gets a thread that may be left behind.
+fn resolve(target: &Target, port: u16, deadline: Instant) -> Result<Vec<SocketAddr>, Unreachable> {
+    let fault = |message: String| {
+        let message = format!("look up `{}` of `{}`: {message}", target.address, target.host);
+        Unreachable::new(UnreachableKind::Resolve, message)
+    };
+    let (sender, found) = mpsc::channel();
+    let name = target.address.trim_start_matches('[').trim_end_matches(']').to_owned();
+    thread::spawn(move || sender.send((name.as_str(), port).to_socket_addrs().map(Vec::from_iter)));
+    match found.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+        Ok(Ok(addresses)) if addresses.is_empty() => Err(fault("it has no address".to_owned())),
+        Ok(Ok(addresses)) => Ok(addresses),
+        Ok(Err(error)) => Err(fault(error.to_string())),
+        Err(_) => Err(fault("no answer".to_owned())),
+    }
+}
+
+/// Lets the system find out that the other end is gone while nothing is said, and keeps address translation awake.
+fn keep_alive(stream: &TcpStream) -> io::Result<()> {
+    set_option(stream, libc::SOL_SOCKET, libc::SO_KEEPALIVE, 1)?;
+    set_option(stream, libc::IPPROTO_TCP, libc::TCP_KEEPIDLE, 30)?;
+    set_option(stream, libc::IPPROTO_TCP, libc::TCP_KEEPINTVL, 10)?;
+    set_option(stream, libc::IPPROTO_TCP, libc::TCP_KEEPCNT, 6)
+}
+
+fn set_option(stream: &TcpStream, level: i32, name: i32, value: libc::c_int) -> io::Result<()> {
+    // SAFETY: the pointer and the length are those of `value`, which outlives the call.
+    let rc = unsafe {
+        let pointer = (&raw const value).cast();
+        libc::setsockopt(stream.as_raw_fd(), level, name, pointer, size_of::<libc::c_int>() as libc::socklen_t)
+    };
+    if rc < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+impl Socket {
+    /// Waits until the session's blocked operation can go on.
+    fn ready(&self, session: &ssh2::Session, deadline: Instant) -> io::Result<()> {
+        let events = match session.block_directions() {
+            BlockDirections::Outbound => libc::POLLOUT,
+            BlockDirections::Both => libc::POLLIN | libc::POLLOUT,
+            BlockDirections::Inbound | BlockDirections::None => libc::POLLIN,
+        };
+        let mut entry = libc::pollfd { fd: self.stream.as_raw_fd(), events, revents: 0 };
+        // SAFETY: the pointer is that of one entry.
+        let rc = unsafe { libc::poll(&raw mut entry, 1, left_ms(deadline)?) };
+        if self.quick.load(Ordering::Relaxed) {
+            // The kernel forgets it after a few packets.
+            set_option(&self.stream, libc::IPPROTO_TCP, libc::TCP_QUICKACK, 1)?;
+        }
+        match rc {
+            0 => Err(io::ErrorKind::TimedOut.into()),
+            rc if rc > 0 => Ok(()),
+            _ => match io::Error::last_os_error() {
+                error if error.kind() == io::ErrorKind::Interrupted => Ok(()),
+                error => Err(error),
+            },
+        }
+    }
+
+    /// Repeats an operation until it is done; past the deadline its error is [`AGAIN`].
+    fn wait<T>(
+        &self,
+        session: &ssh2::Session,
+        deadline: Instant,
+        mut operation: impl FnMut() -> Result<T, ssh2::Error>,
+    ) -> Result<T, ssh2::Error> {
+        loop {
+            match operation() {
+                Err(error) if error.code() == ErrorCode::Session(AGAIN) => {
+                    if self.ready(session, deadline).is_err() {
+                        return Err(error);
+                    }
+                }
+                other => return other,
+            }
+        }
+    }
+}
+
+/// A program on the host.
+struct SshPipe {
+    session: ssh2::Session,
+    socket: Arc<Socket>,
+    channel: ssh2::Channel,
+}
+
+impl Pipe for SshPipe {
+    fn read(&mut self, buffer: &mut [u8], deadline: Instant) -> io::Result<Came> {
+        loop {
+            match self.channel.read(buffer) {
+                Ok(0) | Err(_) if self.channel.eof() => return Ok(Came::End),
+                Ok(0) => {}
+                Ok(count) => return Ok(Came::Output(count)),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error),
+            }
+            match self.channel.stderr().read(buffer) {
+                Ok(0) => {}
+                Ok(count) => return Ok(Came::Error(count)),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error),
+            }
+            if self.channel.eof() {
+                return Ok(Came::End);
+            }
+            self.socket.ready(&self.session, deadline)?;
+        }
+    }
+
+    fn write(&mut self, mut bytes: &[u8], deadline: Instant) -> io::Result<()> {
+        while !bytes.is_empty() {
+            match self.channel.write(bytes) {
+                Ok(count) => bytes = &bytes[count..],
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.socket.ready(&self.session, deadline)?
+                }
+                Err(error) if self.channel.eof() => return Err(io::Error::new(io::ErrorKind::BrokenPipe, error)),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, deadline: Instant) -> io::Result<()> {
+        let (session, channel) = (&self.session, &mut self.channel);
+        self.socket.wait(session, deadline, || channel.send_eof()).map_err(io::Error::from)
+    }
+
+    fn ending(&mut self, deadline: Instant) -> Option<Ending> {
+        let (session, channel) = (&self.session, &mut self.channel);
+        // The status comes after the output's end and before the channel's.
+        self.socket.wait(session, deadline, || channel.close()).ok()?;
+        self.socket.wait(session, deadline, || channel.wait_close()).ok()?;
+        match channel.exit_signal().ok().and_then(|signal| signal.exit_signal) {
+            Some(signal) => Some(Ending::Signal(signal)),
+            None => channel.exit_status().ok().map(Ending::Status),
+        }
+    }
+}

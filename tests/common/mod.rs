@@ -1,0 +1,3 @@
+//! What the tests of the whole program share.
+
+pub mod sshd;

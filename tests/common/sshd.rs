@@ -1,0 +1,167 @@
+//! A real sshd on a port of its own, with its own keys and folder, ended with the test.
+
+use std::fs;
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use kubeon_run::connection::{Target, Via};
+
+/// A folder that goes with the value.
+pub struct Folder(PathBuf);
+
+impl Folder {
+    pub fn new() -> Folder {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let name = format!("kubeon-test-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir_all(&path).expect("a folder");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("chmod");
+        Folder(path)
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        fs::remove_dir_all(&self.0).ok();
+    }
+}
+
+/// Runs a program that must succeed, and returns what it printed.
+pub fn must(program: &str, arguments: &[&str]) -> String {
+    let output = Command::new(program).args(arguments).stdin(Stdio::null()).output().expect(program);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{program} {arguments:?}: {said}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// A user of this machine, gone with the value.
+pub struct User {
+    pub name: String,
+    pub home: PathBuf,
+}
+
+impl User {
+    /// Adds a user with this login shell.
+    pub fn new(shell: &str) -> User {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let name = format!("kt{}x{}", std::process::id() % 100_000, NEXT.fetch_add(1, Ordering::Relaxed));
+        // `*` takes no password and, unlike the usual `!`, does not lock the account for sshd.
+        must("useradd", &["--create-home", "--shell", shell, "--password", "*", &name]);
+        let home = PathBuf::from("/home").join(&name);
+        User { name, home }
+    }
+
+    #[cfg(any())]
+    pub fn set_password(&self, password: &str) {
+        let hash = must("openssl", &["passwd", "-6", password]);
+        must("usermod", &["--password", hash.trim(), &self.name]);
+    }
+}
+
+impl Drop for User {
+    fn drop(&mut self) {
+        Command::new("userdel").args(["--remove", "--force", &self.name]).output().ok();
+        for place in ["/var/tmp", "/tmp", "/dev/shm"] {
+            // The number is not known any more; whatever has lost its owner here was this user's.
+            Command::new("find")
+                .args([place, "-maxdepth", "1", "-name", "kubeon-run-*", "-nouser"])
+                .args(["-exec", "rm", "-rf", "{}", "+"])
+                .output()
+                .ok();
+        }
+    }
+}
+
+/// A running sshd.
+pub struct Sshd {
+    pub folder: Folder,
+    pub port: u16,
+    child: Child,
+}
+
+impl Sshd {
+    /// Starts one with further lines of configuration.
+    pub fn start(config: &str) -> Sshd {
+        let folder = Folder::new();
+        let path = |name: &str| folder.path().join(name).display().to_string();
+        must("ssh-keygen", &["-q", "-t", "ed25519", "-N", "", "-f", &path("host")]);
+        must("ssh-keygen", &["-q", "-t", "ed25519", "-N", "", "-C", "test key", "-f", &path("id")]);
+        fs::copy(path("id.pub"), path("authorized_keys")).expect("copy");
+        fs::create_dir_all("/run/sshd").expect("sshd's own folder");
+        let port = free_port();
+        let text = format!(
+            "ListenAddress 127.0.0.1\nPort {port}\nHostKey {}\nPidFile none\nAuthorizedKeysFile {}\nStrictModes no\n\
+             UsePAM no\nPermitRootLogin yes\nLogLevel DEBUG1\n{config}\n",
+            path("host"),
+            path("authorized_keys"),
+        );
+        fs::write(path("config"), text).expect("write");
+        let log = fs::File::create(path("log")).expect("log");
+        let child = Command::new("/usr/sbin/sshd")
+            .args(["-D", "-e", "-f", &path("config")])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .expect("sshd");
+        let sshd = Sshd { folder, port, child };
+        let end = Instant::now() + Duration::from_secs(10);
+        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            assert!(Instant::now() < end, "sshd does not listen: {}", sshd.log());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        sshd.know();
+        sshd
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.path("log")).unwrap_or_default()
+    }
+
+    /// Writes the file of known hosts with this one's key.
+    pub fn know(&self) {
+        let key = fs::read_to_string(self.path("host.pub")).expect("key");
+        fs::write(self.path("known_hosts"), format!("[127.0.0.1]:{} {key}", self.port)).expect("write");
+    }
+
+    /// Returns a target that can log in here.
+    pub fn target(&self, user: &str) -> Target {
+        Target {
+            host: "h1".into(),
+            address: "127.0.0.1".into(),
+            port: Some(self.port),
+            user: Some(user.into()),
+            via: Via::Ssh,
+            password: None,
+            private_key_file: Some(self.path("id")),
+            ssh_args: Vec::new(),
+            host_key_checking: true,
+            connect_timeout: Duration::from_secs(20),
+            silence_timeout: Duration::from_secs(20),
+            known_hosts: vec![self.path("known_hosts")],
+        }
+    }
+}
+
+impl Drop for Sshd {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port").port()
+}
