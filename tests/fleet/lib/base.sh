@@ -1,22 +1,23 @@
 # shellcheck shell=bash
 # What every part of the lab shares: its folders, its lock, its place in the machine's networks and cgroups.
 
-LAB=${KUBEON_LAB:-/tmp/kubeon-lab}
+LAB=$(realpath -m "${KUBEON_LAB:-/tmp/kubeon-lab}")
 CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/kubeon-run/lab
 SLOTS=/run/kubeon-lab           # one folder a lab on this machine, so that labs side by side never clash
 BOOT_TIMEOUT_S=60
 STOP_TIMEOUT_S=15
+LOCK_TIMEOUT_S=1800
 
 say() { printf 'fleet: %s\n' "$*" >&2; }
 die() { printf 'fleet: error: %s\n' "$*" >&2; exit 1; }
 
 need_root() { [ "$(id -u)" -eq 0 ] || die 'the lab boots containers and makes networks: run it as root'; }
 
-# Runs the rest of this process under a lock; a second caller waits, up to ten minutes.
+# Runs the rest of this process under a lock; a second caller waits, as long as a build may take.
 lock() { # FILE
     mkdir -p "$(dirname "$1")"
     exec {lock_fd}>>"$1"
-    flock -w 600 "$lock_fd" || die "another fleet command holds $1"
+    flock -w "$LOCK_TIMEOUT_S" "$lock_fd" || die "another fleet command holds $1"
 }
 unlock() { exec {lock_fd}>&-; }
 

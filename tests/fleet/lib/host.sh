@@ -9,6 +9,8 @@ host_ip() { cat "$(host_dir "$1")/ip"; }
 host_id() { echo "kubeon$(slot)-$1"; }
 host_veth() { echo "kubeon$(slot)-$(cat "$(host_dir "$1")/number")"; }
 host_init() { local pid _; read -r pid _ <"$(host_dir "$1")/init" && echo "$pid"; }
+# True while the host runs. Its init changes when it reboots by itself, so it is looked up anew then.
+running() { alive "$(host_dir "$1")/init" || host_find_init "$1"; }
 need_host() { [ -d "$(host_dir "$1")" ] || die "no host \`$1\` in $LAB; there are: $(host_names | tr '\n' ' ')"; }
 
 lab_up() {
@@ -138,7 +140,7 @@ host_boot() { # NAME
     local name=$1 folder id netns veth root variable
     need_root
     folder=$(host_dir "$name")
-    alive "$folder/init" && return
+    running "$name" && return
     id=$(host_id "$name") netns=$(host_id "$name") veth=$(host_veth "$name")
     host_clean "$name"
     mount -t overlay "$id" -o "lowerdir=$folder/seed:$folder/layer:$(cat "$folder/layers"),upperdir=$folder/upper,workdir=$folder/work" "$folder/root"
@@ -153,6 +155,11 @@ host_boot() { # NAME
 
     for root in $(cgroup_roots); do
         mkdir -p "$root/kubeon-lab/$(slot)/$name"
+        if [ "$root" = /sys/fs/cgroup ]; then
+            for variable in "$root" "$root/kubeon-lab" "$root/kubeon-lab/$(slot)"; do
+                sed 's/[a-z_]*/+&/g' "$root/cgroup.controllers" >"$variable/cgroup.subtree_control"
+            done
+        fi
         if [ "${root##*/}" = cpuset ]; then
             for variable in cpuset.cpus cpuset.mems; do
                 cat "$root/$variable" >"$root/kubeon-lab/$variable"
@@ -161,19 +168,17 @@ host_boot() { # NAME
             done
         fi
     done
-    local unified=0
+    local unified=0 cgroups=()
     [ ! -e /sys/fs/cgroup/cgroup.controllers ] || unified=1
-    (
-        exec </dev/null >"$folder/console" 2>&1
-        for root in $(cgroup_roots); do echo "$BASHPID" >"$root/kubeon-lab/$(slot)/$name/cgroup.procs"; done
-        export SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=$unified SYSTEMD_SECCOMP=0 SYSTEMD_NSPAWN_API_VFS_WRITABLE=network
-        exec setsid systemd-nspawn --quiet --boot --register=no --keep-unit --console=pipe \
-            --directory="$folder/root" --machine="$id" --hostname="$name" --network-namespace-path="/run/netns/$netns" \
-            --capability=all --resolv-conf=off --timezone=off --link-journal=no \
-            --bind="$folder/containerd:/var/lib/containerd" \
-            SYSTEMD_CGROUP_ENABLE_LEGACY_FORCE=1
-    ) &
-    remember $! "$folder/nspawn"
+    for root in $(cgroup_roots); do cgroups+=("$root/kubeon-lab/$(slot)/$name"); done
+    touch "$folder/power"
+    SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=$unified SYSTEMD_SECCOMP=0 SYSTEMD_NSPAWN_API_VFS_WRITABLE=network \
+        setsid "$HERE/lib/keeper" "$folder" "${cgroups[@]}" -- \
+        systemd-nspawn --quiet --boot --register=no --keep-unit --console=pipe \
+        --directory="$folder/root" --machine="$id" --hostname="$name" --network-namespace-path="/run/netns/$netns" \
+        --capability=all --resolv-conf=off --timezone=off --link-journal=no \
+        --bind="$folder/containerd:/var/lib/containerd" \
+        SYSTEMD_CGROUP_ENABLE_LEGACY_FORCE=1 </dev/null >"$folder/console" 2>&1 &
     disown
     within "$BOOT_TIMEOUT_S" host_find_init "$name" || die "$name: systemd-nspawn did not start: $(tail -3 "$folder/console")"
     { within "$BOOT_TIMEOUT_S" host_answers "$name" && host_settles "$name"; } || die "$name: not up after $BOOT_TIMEOUT_S s; see $folder/console"
@@ -205,11 +210,10 @@ host_settles() { # NAME
 
 # Runs a command in all of the host's namespaces, in its cgroup, as its root.
 host_exec() { # NAME COMMAND…
-    local name=$1 folder
+    local name=$1
     shift
     need_host "$name"
-    folder=$(host_dir "$name")
-    alive "$folder/init" || die "$name is not running"
+    running "$name" || die "$name is not running"
     exec_in "$(host_init "$name")" "$@"
 }
 exec_in() { # PID COMMAND…
@@ -224,11 +228,12 @@ host_kill() { # NAME
     need_root
     local folder
     folder=$(host_dir "$1")
-    ! alive "$folder/init" || { host_thaw "$1"; kill -KILL "$(host_init "$1")" 2>/dev/null || true; }
+    rm -f "$folder/power"
+    ! running "$1" || { host_thaw "$1"; kill -KILL "$(host_init "$1")" 2>/dev/null || true; }
     within "$STOP_TIMEOUT_S" host_gone "$1" || host_kill_supervisor "$1"
     host_clean "$1"
 }
-host_gone() { ! alive "$(host_dir "$1")/init" && ! alive "$(host_dir "$1")/nspawn"; }
+host_gone() { ! running "$1" && ! alive "$(host_dir "$1")/nspawn"; }
 host_kill_supervisor() {
     local pid _
     read -r pid _ <"$(host_dir "$1")/nspawn"
@@ -305,7 +310,7 @@ host_delay() { # NAME MILLISECONDS
     need_root
     [[ $ms =~ ^[0-9]+$ ]] || die "\`$ms\` is no number of milliseconds"
     folder=$(host_dir "$name") veth=$(host_veth "$name") netns=$(host_id "$name")-link
-    alive "$folder/init" || die "$name is not running"
+    running "$name" || die "$name is not running"
     host_undelay "$name"
     [ "$ms" -gt 0 ] || { rm -f "$folder/delay"; return 0; }
     cached "$(delay_dir)" build_delay
@@ -374,7 +379,7 @@ host_down() { # NAME
 host_state() { # NAME
     local folder
     folder=$(host_dir "$1")
-    if ! alive "$folder/init"; then echo off
+    if ! running "$1"; then echo off
     elif [ -e "$folder/frozen" ]; then echo frozen
     elif [ -e "$folder/cut" ]; then echo cut
     else echo up; fi
