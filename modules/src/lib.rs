@@ -52,9 +52,13 @@ table::modules! {
     raw
     replace
     script
+    service
+    service_facts
     setup
     shell
     slurp
     stat
+    systemd
+    systemd_service
     tempfile
 }

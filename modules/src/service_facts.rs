@@ -1,0 +1,120 @@
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::facts::{Files, service_manager};
+use crate::host::Map;
+use crate::{Error, ErrorKind, Host, Module, Plan, Probe};
+
+/// Return the host's services and their states as the fact `services`.
+///
+/// ```yaml
+/// - service_facts:
+/// - debug:
+///     msg: "{{ ansible_facts.services['kubelet.service'].state }}"
+/// ```
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Args {}
+
+/// States of loading that say more than whether a unit is enabled.
+const BAD: [&str; 3] = ["not-found", "masked", "failed"];
+
+impl Module for Args {
+    fn plan(&self, host: &dyn Host) -> Result<Plan, Error> {
+        let services = match service_manager(Files(host)).as_str() {
+            "systemd" => {
+                let kind = ["--no-pager", "--no-legend", "--plain", "--type", "service", "--all"];
+                let units = ask(host, &[&["systemctl", "list-units"], kind.as_slice()].concat())?;
+                let files = ask(host, &[&["systemctl", "list-unit-files"], kind.as_slice()].concat())?;
+                systemd(&units, &files)
+            }
+            "openrc" => openrc(&ask(host, &["rc-status", "-a", "-s", "-m", "-C"])?),
+            "sysvinit" => sysv(&ask(host, &["service", "--status-all"])?),
+            other => {
+                return Err(Error::new(
+                    ErrorKind::Refused,
+                    format!("services of `{other}` can't be listed: systemd, OpenRC and init scripts can"),
+                ));
+            }
+        };
+        Ok(Plan::default().with("ansible_facts", json!({"services": services})))
+    }
+}
+
+fn ask(host: &dyn Host, argv: &[&str]) -> Result<String, Error> {
+    let output = host.probe(&Probe { env: vec![("LC_ALL".into(), "C".into())], ..Probe::new(argv.iter().copied()) })?;
+    if !output.success() {
+        return Err(Error::new(ErrorKind::Host, format!("`{}`: {}", argv.join(" "), output.stderr.trim())));
+    }
+    Ok(output.stdout)
+}
+
+fn service(name: &str, state: &str, status: &str, source: &str) -> Value {
+    let mut service = Map::new();
+    for (key, value) in [("name", name), ("state", state), ("status", status), ("source", source)] {
+        service.insert(key.to_owned(), value.into());
+    }
+    service.into()
+}
+
+fn systemd(units: &str, files: &str) -> BTreeMap<String, Value> {
+    let enabled: BTreeMap<&str, &str> = files
+        .lines()
+        .filter_map(|line| {
+            let mut words = line.split_whitespace();
+            Some((words.next()?, words.next()?))
+        })
+        .collect();
+    let mut services = BTreeMap::new();
+    for line in units.lines() {
+        let words: Vec<&str> = line.trim_start_matches('●').split_whitespace().collect();
+        let [name, load, active, sub, ..] = words.as_slice() else { continue };
+        let state = if *sub == "running" { "running" } else { "stopped" };
+        let bad = [load, active, sub].into_iter().find(|word| BAD.contains(word));
+        let status = bad.or_else(|| enabled.get(name)).copied().unwrap_or("unknown");
+        services.insert((*name).to_owned(), service(name, state, status, "systemd"));
+    }
+    for (name, status) in enabled {
+        services.entry(name.to_owned()).or_insert_with(|| service(name, "inactive", status, "systemd"));
+    }
+    services
+}
+
+/// Reads lines such as ` [ + ]  cron`.
+fn sysv(text: &str) -> BTreeMap<String, Value> {
+    let read = |line: &str| {
+        let (mark, name) = line.trim().strip_prefix('[')?.split_once(']')?;
+        let state = if mark.trim() == "+" { "running" } else { "stopped" };
+        let name = name.trim();
+        Some((name.to_owned(), service(name, state, "unknown", "sysv")))
+    };
+    text.lines().filter_map(read).collect()
+}
+
+/// Reads lines such as ` sshd  [ started 00:10:02 (0) ]` below headings of runlevels.
+fn openrc(text: &str) -> BTreeMap<String, Value> {
+    let read = |line: &str| {
+        let (name, rest) = line.strip_prefix(' ')?.trim().split_once('[')?;
+        let name = name.trim();
+        let state = if rest.trim().starts_with("started") { "running" } else { "stopped" };
+        Some((name.to_owned(), service(name, state, "unknown", "openrc")))
+    };
+    text.lines().filter_map(read).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_init_systems_are_read() {
+        let services = sysv(" [ + ]  cron\n [ - ]  rsync\n");
+        assert_eq!(services["cron"]["state"], "running");
+        assert_eq!(services["rsync"]["state"], "stopped");
+        let services = openrc("Runlevel: default\n sshd       [  started 00:10:02 (0)  ]\n chronyd  [  stopped  ]\n");
+        assert_eq!((&services["sshd"]["state"], &services["chronyd"]["state"]), (&"running".into(), &"stopped".into()));
+    }
+}
