@@ -5,6 +5,7 @@ mod algorithm;
 mod apply;
 mod attributes;
 mod clock;
+mod cluster;
 mod decode;
 mod dpkg;
 mod error;
@@ -46,6 +47,9 @@ table::modules! {
     copy
     file
     find
+    k8s_apply
+    k8s_info
+    k8s_label
     lineinfile
     nvidia_detect
     ping

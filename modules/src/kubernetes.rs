@@ -1,1 +1,0 @@
-//! Requests to a Kubernetes API server, with the clients that make them.
