@@ -175,13 +175,12 @@ func digestOf(kind, name string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// runCheckNode tells whether a file describes a node.
+// runCheckNode tells whether each file describes a node.
 func runCheckNode() int {
-	if len(os.Args) != 2 {
-		return fail(errors.New("`check-node` needs one file"))
-	}
-	if _, err := readNodeSpec(os.Args[1]); err != nil {
-		return fail(err)
+	for _, path := range os.Args[1:] {
+		if _, err := readNodeSpec(path); err != nil {
+			return fail(err)
+		}
 	}
 	return 0
 }

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -142,10 +141,6 @@ func readFolder(dir string) (map[string]string, error) {
 	}
 	files := map[string]string{}
 	for _, entry := range entries {
-		// A name with a leading dot is a file still being written.
-		if entry.IsDir() || strings.HasPrefix(entry.Name(), ".") {
-			continue
-		}
 		text, err := os.ReadFile(filepath.Join(dir, entry.Name()))
 		if err != nil {
 			return nil, err

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # The parts of the control plane: their arguments, their order, up and down.
 
-: "${state:?}" "${here:?}"
+: "${state:?}" "${here:?}" "${cache:?}"
 
 parts=(etcd kube-apiserver kube-controller-manager kube-scheduler nodes)
 
@@ -34,6 +34,9 @@ cluster_up() {
         shift 2
     done
     programs >/dev/null
+    # One cluster starts at a time, so that no two take the same free ports.
+    exec 9>>"$cache/.up.lock"
+    flock --wait 600 9 || die "another \`cluster up\` has held \`$cache/.up.lock\` for ten minutes"
     if [[ -s $state/settings ]]; then
         [[ -z $address || $address == "$(setting address)" ]] ||
             die "this cluster is bound to $(setting address), end it first with \`cluster down\`"

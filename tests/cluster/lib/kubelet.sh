@@ -34,25 +34,25 @@ on_host() {
     "$here/../fleet/fleet" exec "$@"
 }
 
-# Makes a host of tests/fleet a node of the cluster, under the host's name.
+# kubelet_join HOST[=NODE]: makes a host of tests/fleet a node of the cluster, under its own name or another.
 kubelet_join() {
-    local host=$1 bin file address
+    local host=${1%%=*} node=${1#*=} bin file address
     bin=$(programs)
     address=$(on_host "$host" ip -4 -o addr show dev eth0 | sed 's/.* inet \([0-9.]*\)\/.*/\1/')
     [[ $address == "$(setting address | sed 's/[0-9]*$//')"* ]] ||
         die "the API server is not on the hosts' network, start it with \`cluster up --fleet\`"
-    file=$(kubelet_kubeconfig "$host")
+    file=$(kubelet_kubeconfig "$node")
     on_host "$host" systemctl stop kubelet 2>/dev/null || true
     on_host "$host" sh -c 'cat >/usr/local/bin/.kubelet && chmod 755 /usr/local/bin/.kubelet && mv /usr/local/bin/.kubelet /usr/local/bin/kubelet' <"$bin/lab"
     tar --create --directory "$here/host" --owner 0 --group 0 . | on_host "$host" tar --extract --no-overwrite-dir --directory /
     on_host "$host" sh -c 'mkdir -p /etc/kubernetes/pki /opt/cni && { [ -e /opt/cni/bin ] || ln -s /usr/lib/cni /opt/cni/bin; }'
     on_host "$host" sh -c 'cat >/etc/kubernetes/kubelet.conf && chmod 600 /etc/kubernetes/kubelet.conf' <"$file"
     on_host "$host" sh -c 'cat >/etc/kubernetes/pki/ca.crt' <"$state/credentials/ca.crt"
-    on_host "$host" sh -c 'cat >/etc/kubernetes/kubelet.env' <<<"KUBELET_ARGUMENTS=--node-ip=$address --hostname-override=$host"
+    on_host "$host" sh -c 'cat >/etc/kubernetes/kubelet.env' <<<"KUBELET_ARGUMENTS=--node-ip=$address --hostname-override=$node"
     kubelet_images "$host"
     on_host "$host" systemctl daemon-reload
     on_host "$host" systemctl enable --quiet --now kubelet
-    await "$kubelet_limit" "the kubelet of \`$host\`" admin wait --for condition=Ready "node/$host" --timeout 5s
+    await "$kubelet_limit" "the kubelet of \`$host\`" admin wait --for condition=Ready "node/$node" --timeout 5s
 }
 
 # Puts in what no registry here gives: the pause image, and the device plugin.
@@ -91,8 +91,8 @@ static_busybox() {
 
 # Ends a host's kubelet and its pods, and deletes its node.
 kubelet_leave() {
-    local host=$1
+    local host=${1%%=*} node=${1#*=}
     on_host "$host" systemctl disable --quiet --now kubelet
     on_host "$host" sh -c 'crictl rmp --all --force >/dev/null 2>&1 || true'
-    admin delete node "$host" --ignore-not-found >/dev/null
+    admin delete node "$node" --ignore-not-found >/dev/null
 }

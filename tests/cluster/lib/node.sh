@@ -19,34 +19,42 @@ node_command() {
     esac
 }
 
-# node_add NAME=IP[,KEY=VALUE]...: adds nodes, and waits until the API has them.
+# node_add NAME=IP[,KEY=VALUE]...: adds nodes, all or none, and waits until the API has them.
 node_add() {
-    local node name
+    local node names=() scratch
     for node in "$@"; do
-        name=${node%%=*}
         [[ $node == *=* ]] || die "\`$node\` is no node, expected NAME=IP[,KEY=VALUE]..."
-        {
-            printf 'ip='
-            tr ',' '\n' <<<"${node#*=}"
-        } | node_write "$name"
     done
-    process_pid nodes >/dev/null || return 0
+    scratch=$(mktemp -d "$state/.nodes.XXXXXX")
     for node in "$@"; do
-        await "$node_limit" "node \`${node%%=*}\`" admin get node "${node%%=*}"
+        names+=("${node%%=*}")
+        node=${node#*=}
+        printf 'ip=%s\n' "${node//,/$'\n'}" >"$scratch/${names[-1]//\//_}"
     done
+    nodes_accept "$scratch"
+    process_pid nodes >/dev/null || return 0
+    await "$node_limit" "a node of ${names[*]}" nodes_are_there "${names[@]}"
+}
+
+nodes_are_there() {
+    [[ -z $(comm -23 <(printf 'node/%s\n' "$@" | sort) <(admin get nodes -o name | sort)) ]]
 }
 
 # node_set NAME KEY=VALUE...: gives keys of a node other values.
 node_set() {
-    local name=$1 pair text
+    local name=$1 pair text scratch
     shift
     [[ -f $state/nodes/$name ]] || die "no stand-in node \`$name\`"
     text=$(cat "$state/nodes/$name")
     for pair in "$@"; do
         text=$(grep -v "^${pair%%=*}\(=\|$\)" <<<"$text" || true)
+    done
+    for pair in "$@"; do
         [[ $pair == *= ]] || text+=$'\n'$pair
     done
-    node_write "$name" <<<"$text"
+    scratch=$(mktemp -d "$state/.nodes.XXXXXX")
+    printf '%s\n' "$text" >"$scratch/$name"
+    nodes_accept "$scratch"
 }
 
 # node_remove NAME...: deletes nodes, and waits until the API has them no longer.
@@ -65,16 +73,12 @@ node_is_gone() {
     [[ -z $(admin get node "$1" --ignore-not-found -o name || echo unknown) ]]
 }
 
-# Writes a node's file from stdin, if it describes a node.
-node_write() {
-    local name=$1 scratch
-    [[ $name =~ ^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$ ]] || die "\`$name\` can't name a node"
-    scratch=$(mktemp -d "$state/nodes/.new.XXXXXX")
-    cat >"$scratch/$name"
-    if ! "$(programs)/lab" check-node "$scratch/$name"; then
-        rm -r "$scratch"
+# Takes the files of a folder among the nodes' files, if each describes a node.
+nodes_accept() {
+    if ! "$(programs)/lab" check-node "$1"/*; then
+        rm -r "$1"
         exit 1
     fi
-    mv "$scratch/$name" "$state/nodes/$name"
-    rm -r "$scratch"
+    mv "$1"/* "$state/nodes/"
+    rmdir "$1"
 }

@@ -23,7 +23,7 @@ process_start() {
     shift
     process_pid "$name" >/dev/null && return
     mkdir -p "$state/run" "$state/logs"
-    setsid "$@" >>"$state/logs/$name.log" 2>&1 </dev/null 8>&- &
+    setsid "$@" >>"$state/logs/$name.log" 2>&1 </dev/null 8>&- 9>&- &
     pid=$!
     printf '%s %s\n' "$pid" "$(began "$pid" || echo 0)" >"$state/run/$name"
 }
