@@ -78,7 +78,7 @@ build() {
     exec 8>"$cache/.build.lock"
     flock --wait 3600 8 || die "another build has held \`$cache/.build.lock\` for an hour"
     [[ ! -x $folder/lab ]] || return 0
-    say "building the control plane: 10 to 20 minutes the first time, 1 after a change of the lab's own code"
+    say "building the control plane: about 10 minutes the first time, half a one after a change of the lab's own code"
     version=$(sed -n 's/^\tk8s.io\/kubernetes \(v[0-9.]*\)$/\1/p' "$here/controlplane/go.mod")
     local minor=${version#v1.}
     local flags=(-s -w)
