@@ -204,7 +204,7 @@ face_log() { # ROOT FACE
     printf '#!/bin/sh\n# Stands in for dmesg on a lab host.\nexec cat /usr/lib/kubeon-lab/face/dmesg\n' >"$root/usr/bin/dmesg"
     chmod 755 "$root/usr/bin/dmesg"
     {
-        echo '[    0.000000] Linux version 6.1.0-37-amd64 (debian-kernel@lists.debian.org)'
+        echo '[    0.000000] Linux version 6.1.0-37-amd64 (builder@lab)'
         case $2 in
             xid) echo "[  812.441021] NVRM: Xid (PCI:${address%.0}): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus." ;;
             secureboot)
@@ -243,7 +243,7 @@ WantedBy=multi-user.target
 UNIT
     ln -s ../docker.service "$root/etc/systemd/system/multi-user.target.wants/docker.service"
     cat >"$root/etc/containerd/config.toml" <<'TOML'
-#   Copyright 2018-2022 Docker Inc.
+# The shape of the file in Docker's package containerd.io.
 
 disabled_plugins = ["cri"]
 

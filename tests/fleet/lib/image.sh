@@ -114,7 +114,7 @@ UNIT
 
     install -D -m 755 "$(crictl_dir)/crictl" "$root/usr/local/bin/crictl"
     printf 'runtime-endpoint: unix:///run/containerd/containerd.sock\nimage-endpoint: unix:///run/containerd/containerd.sock\ntimeout: 20\n' >"$root/etc/crictl.yaml"
-    build_container_image "$root/usr/lib/kubeon-lab/busybox.tar" docker.io/library/busybox:lab
+    build_container_image "$root/usr/lib/kubeon-lab/busybox.tar" repo.lab/busybox:lab
 }
 
 # Builds a program out of a Go module, without touching the module's own files.
