@@ -25,6 +25,7 @@ mod rewrite;
 mod run;
 mod serve;
 mod table;
+mod transfer;
 pub mod wire;
 
 pub use algorithm::Algorithm;
@@ -47,6 +48,7 @@ table::modules! {
     copy
     file
     find
+    get_url
     k8s_apply
     k8s_info
     k8s_label
@@ -65,4 +67,5 @@ table::modules! {
     systemd
     systemd_service
     tempfile
+    uri
 }

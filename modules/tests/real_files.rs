@@ -3,7 +3,8 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fs;
-use std::io;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -305,4 +306,90 @@ fn looking_at_files() {
     let args = json!({"src": folder.path("d"), "dest": folder.path("whole"), "remote_src": true});
     converges(&folder, "assemble", args);
     assert_eq!(folder.text("whole"), "no");
+}
+
+/// Answers requests on a port of its own, which it returns, until the test's process ends.
+fn web_server() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let port = listener.local_addr().expect("a bound socket").port();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.expect("a connection");
+            let mut reader = BufReader::new(stream.try_clone().expect("a socket"));
+            let (mut head, mut line) = (String::new(), String::new());
+            while reader.read_line(&mut line).is_ok_and(|count| count > 2) {
+                head.push_str(&std::mem::take(&mut line));
+            }
+            let length = head
+                .to_lowercase()
+                .split_once("content-length: ")
+                .map_or(0, |(_, rest)| rest.lines().next().and_then(|digits| digits.parse().ok()).unwrap_or(0));
+            let mut body = vec![0; length];
+            reader.read_exact(&mut body).expect("the announced body");
+            let (status, headers, body) = match head.split(' ').nth(1).expect("a request line") {
+                "/file" => ("200 OK", "", b"content\n".to_vec()),
+                "/sums" => ("200 OK", "", format!("{}  file\n", Algorithm::Sha256.of(b"content\n")).into_bytes()),
+                "/moved" => ("302 Found", "Location: /file\r\n", Vec::new()),
+                "/echo" => {
+                    let told = json!({"head": head, "body": String::from_utf8_lossy(&body)});
+                    ("200 OK", "Content-Type: application/json\r\nSet-Cookie: a=1\r\n", told.to_string().into_bytes())
+                }
+                _ => ("404 Not Found", "", b"no".to_vec()),
+            };
+            let head =
+                format!("HTTP/1.1 {status}\r\n{headers}Content-Length: {}\r\nConnection: close\r\n\r\n", body.len());
+            stream.write_all(&[head.as_bytes(), &body].concat()).ok();
+        }
+    });
+    port
+}
+
+#[test]
+fn downloads() {
+    let folder = Folder::new();
+    let here = format!("http://127.0.0.1:{}", web_server());
+    let dest = folder.path("x");
+    let args = json!({"url": format!("{here}/moved"), "dest": dest, "mode": "0640"});
+    let result = converges(&folder, "get_url", args);
+    assert_eq!(
+        (folder.text("x").as_str(), folder.mode("x"), &result["status_code"]),
+        ("content\n", 0o640, &json!(200))
+    );
+    assert_eq!(result["checksum_dest"], Algorithm::Sha1.of(b"content\n"));
+    let forced = json!({"url": format!("{here}/file"), "dest": dest, "force": true});
+    assert_eq!(task("get_url", forced.clone())["changed"], false, "the same content is no change");
+    folder.write("x", "old");
+    let wrong = json!({"url": format!("{here}/file"), "dest": dest, "checksum": format!("sha256:{}", "0".repeat(64))});
+    let message = fails(&folder, "get_url", wrong);
+    assert!(message.contains("its checksum is"), "{message}");
+    let message = fails(&folder, "get_url", json!({"url": format!("{here}/none"), "dest": dest, "force": true}));
+    assert!(message.contains("404"), "{message}");
+    let listed =
+        json!({"url": format!("{here}/file"), "dest": folder.path(""), "checksum": format!("sha256:{here}/sums")});
+    converges(&folder, "get_url", listed);
+    let result = task("get_url", json!({"url": format!("{here}/file"), "dest": dest, "force": true, "backup": true}));
+    assert_eq!(fs::read_to_string(text(&result, "backup_file")).expect("a backup"), "old");
+    assert_eq!((folder.text("x").as_str(), folder.mode("x")), ("content\n", 0o640), "the old mode stays");
+}
+
+#[test]
+fn requests() {
+    let here = format!("http://127.0.0.1:{}", web_server());
+    let got = task("uri", json!({"url": format!("{here}/moved"), "return_content": true}));
+    assert_eq!((&got["status"], &got["content"], &got["redirected"]), (&json!(200), &json!("content\n"), &json!(true)));
+    assert_eq!((&got["changed"], &got["url"]), (&json!(false), &json!(format!("{here}/file"))));
+    let body = json!({"a": 1});
+    let args = json!({"url": format!("{here}/echo"), "method": "PUT", "body": body, "body_format": "json", "user": "me", "password": "pw"});
+    let put = task("uri", args);
+    let head = put["json"]["head"].as_str().expect("what was sent");
+    assert!(head.starts_with("PUT /echo") && head.contains("Authorization: Basic bWU6cHc="), "{head}");
+    assert!(head.contains("Content-Type: application/json"), "{head}");
+    assert_eq!((&put["json"]["body"], &put["cookies"]["a"]), (&json!("{\"a\":1}"), &json!("1")));
+    let missing = task("uri", json!({"url": format!("{here}/none")}));
+    assert!(failed(&missing) && missing["status"] == 404 && missing["content"] == "no", "{missing:?}");
+    assert_eq!(task("uri", json!({"url": format!("{here}/none"), "status_code": 404}))["status"], 404);
+    let closed = task("uri", json!({"url": "http://127.0.0.1:1/", "timeout": 2}));
+    assert!(failed(&closed) && closed["status"] == -1, "{closed:?}");
+    let checked = task_with(&Runner::default(), "uri", &json!({"url": here}), true);
+    assert_eq!(checked["skipped"], true);
 }
