@@ -45,6 +45,7 @@ table::modules! {
     assemble
     blockinfile
     command
+    containerd_runtime
     copy
     file
     find

@@ -1,0 +1,249 @@
+mod daemon;
+mod decide;
+mod edit;
+mod owner;
+mod propose;
+mod prove;
+mod record;
+mod tell;
+mod undo;
+mod view;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::containerd_runtime::daemon::{Asked, Daemon, Service};
+use crate::containerd_runtime::prove::Proof;
+use crate::containerd_runtime::record::Record;
+use crate::containerd_runtime::view::View;
+use crate::{Change, Error, ErrorKind, Exec, Host, Module, Plan, Write};
+
+/// Let containerd start containers through NVIDIA's runtime, proven before it is put in place.
+///
+/// ```yaml
+/// - containerd_runtime:
+///     mode: default
+/// ```
+///
+/// What counts is what the host's own containerd makes of its configuration, not how the file is written: it is asked
+/// before and after. The file keeps its comments and its order. Before the file is replaced, that containerd boots with
+/// the new one beside the running one, on folders and sockets of its own, and must load its CRI plugin; after the
+/// restart it must answer again, or the old file is put back byte for byte. Nothing is restarted unless the effective
+/// configuration changes.
+///
+/// The runtime inherits every option of the default runtime (`SystemdCgroup`, `base_runtime_spec`, …). A file that this
+/// can't be done to safely is left alone, and the task says why: one that another program generates (k3s, RKE2, k0s,
+/// MicroK8s), a Docker node's, one that the daemon itself refuses.
+///
+/// What it did is recorded in `CONFIG.kubeon-run.json`; `state: absent` puts the old file back from there.
+///
+/// The result holds `config`, `containerd_version`, `default_runtime`, `runtimes`, `inherits` and `restarted`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Args {
+    /// Whether the NVIDIA runtime becomes the default, or is there for pods of its RuntimeClass.
+    #[serde(default)]
+    mode: Mode,
+    /// NVIDIA's runtime program.
+    #[serde(default = "usual_binary")]
+    binary: String,
+    /// The runtime's name in containerd, which a RuntimeClass calls its handler.
+    #[serde(default = "usual_name")]
+    runtime_name: String,
+    /// The file that containerd reads; found from its service when absent.
+    config: Option<String>,
+    /// `absent` undoes what `present` did.
+    #[serde(default)]
+    state: State,
+    /// Restart containerd when its effective configuration changed and it is running.
+    #[serde(default = "yes")]
+    restart: bool,
+    /// The containerd program; found from its service when absent.
+    containerd: Option<String>,
+    /// The systemd unit that runs it.
+    #[serde(default = "usual_service")]
+    service: String,
+    /// Inherit from this runtime instead of the default one.
+    inherit: Option<String>,
+    /// Refuse when `binary` is not on the host: containers would not start.
+    #[serde(default = "yes")]
+    require_binary: bool,
+    /// Rewrite a file of version 1, or of none, in the version that the daemon speaks.
+    #[serde(default)]
+    migrate: bool,
+    /// Enable the CRI plugin where it is disabled, as Docker's package has it.
+    #[serde(default)]
+    enable_cri: bool,
+    /// Replace runtime types that can't start NVIDIA's program, a deprecated `default_runtime`, a runtime of the GPU
+    /// operator.
+    #[serde(default)]
+    repair: bool,
+}
+
+/// How pods get the runtime.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Mode {
+    /// Every pod, unless it asks for another.
+    #[default]
+    Default,
+    /// Pods whose RuntimeClass names it.
+    RuntimeClass,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum State {
+    #[default]
+    Present,
+    Absent,
+}
+
+fn usual_binary() -> String {
+    "/usr/bin/nvidia-container-runtime".to_owned()
+}
+
+fn usual_name() -> String {
+    "nvidia".to_owned()
+}
+
+fn usual_service() -> String {
+    "containerd".to_owned()
+}
+
+fn yes() -> bool {
+    true
+}
+
+impl Module for Args {
+    fn plan(&self, host: &dyn Host) -> Result<Plan, Error> {
+        self.check()?;
+        if self.config.is_none() {
+            owner::refuse_distribution(host)?;
+        }
+        let asked =
+            Asked { binary: self.containerd.as_deref(), config: self.config.as_deref(), service: &self.service };
+        let daemon = daemon::find(host, &asked)?;
+        let current = match host.read(&daemon.config)? {
+            None => None,
+            Some(bytes) => Some(String::from_utf8(bytes).map_err(|_| {
+                refused(format!("`{}` is not UTF-8 text, which containerd can't read either", daemon.config))
+            })?),
+        };
+        let record = Record::read(host, &daemon.config)?;
+        let site = Site { args: self, host, daemon, current, record };
+        match self.state {
+            State::Present => site.present(),
+            State::Absent => site.absent(),
+        }
+    }
+}
+
+impl Args {
+    fn check(&self) -> Result<(), Error> {
+        let wrong = |message: String| Err(Error::new(ErrorKind::Arguments, message));
+        let plain = |name: &str| {
+            let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+            !name.is_empty() && name.bytes().all(allowed)
+        };
+        if !plain(&self.runtime_name) {
+            return wrong(format!("`runtime_name` is `{}`: expected letters, digits, `-`, `_`, `.`", self.runtime_name));
+        }
+        for (name, path) in [("binary", Some(&self.binary)), ("config", self.config.as_ref())] {
+            if let Some(path) = path.filter(|path| !path.starts_with('/')) {
+                return wrong(format!("`{name}` is `{path}`: expected an absolute path"));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn refused(message: impl Into<String>) -> Error {
+    Error::new(ErrorKind::Refused, message)
+}
+
+/// Everything known of the host before deciding.
+struct Site<'a> {
+    args: &'a Args,
+    host: &'a dyn Host,
+    daemon: Daemon,
+    /// The file's text; `None` when there is no file.
+    current: Option<String>,
+    /// What an earlier run did.
+    record: Option<Record>,
+}
+
+impl Site<'_> {
+    /// Returns what the daemon makes of the file as it is, or what it says against it.
+    fn view_now(&self) -> Result<Result<View, String>, Error> {
+        match self.current {
+            Some(_) => self.daemon.dump_file(self.host),
+            None => self.daemon.dump_text(self.host, ""),
+        }
+    }
+
+    /// Boots the daemon apart with a candidate.
+    fn prove(&self, candidate: &str, after: &View, default: Option<&str>) -> Result<(), Error> {
+        if self.host.uid() != 0 {
+            return Err(refused("proving a configuration boots containerd, which takes root: add `become: true`"));
+        }
+        let untouched = format!("`{}` is untouched", self.daemon.config);
+        match prove::boot(self.host, &self.daemon, candidate, after)? {
+            Proof::Loaded { default: Some(found) } if default.is_some_and(|default| default != found) => {
+                Err(refused(format!("containerd {} would start with the default runtime `{found}`; {untouched}", self.daemon.version)))
+            }
+            Proof::Loaded { .. } => Ok(()),
+            Proof::Failed(message) => {
+                let mut message = format!("containerd {} does not work with it: {message}", self.daemon.version);
+                if let (Some(text), Ok(view)) = (&self.current, self.view_now()?)
+                    && let Proof::Failed(_) = prove::boot(self.host, &self.daemon, text, &view)?
+                {
+                    message.push_str("; the present configuration fails in the same way: repair it first");
+                }
+                Err(refused(format!("{message}; {untouched}")))
+            }
+        }
+    }
+
+    /// Returns the changes that put a proven text in place and see the daemon work with it.
+    fn swap(&self, text: &str, record: &Record, restart: bool, cri: bool, after: &View) -> Vec<Change> {
+        let mut changes = vec![record.write(&self.daemon.config)];
+        if self.current.as_deref() != Some(text) {
+            let secret = tell::holds_secrets(text) || self.current.as_deref().is_some_and(tell::holds_secrets);
+            changes.push(Change::Write(Write { hidden: secret, ..Write::new(&self.daemon.config, text) }));
+        }
+        if restart {
+            changes.extend(self.restarting(after, cri));
+        }
+        changes
+    }
+
+    /// Returns the changes that restart the daemon and wait until it answers.
+    fn restarting(&self, view: &View, cri: bool) -> Vec<Change> {
+        let mut restart = Exec::new(["systemctl", "restart", self.args.service.as_str()]);
+        restart.timeout_s = Some(120);
+        let mut changes = vec![Change::Exec(restart)];
+        if cri {
+            let mut verify = Exec::new(["sh", "-c", VERIFY, "verify", self.daemon.ctr.as_str(), view.address.as_str()]);
+            verify.timeout_s = Some(120);
+            changes.push(Change::Exec(verify));
+        }
+        changes
+    }
+
+    /// Whether a new configuration takes a restart, and one is wanted.
+    fn restarts(&self) -> bool {
+        self.args.restart && self.daemon.service == Service::Running
+    }
+}
+
+/// Waits until the daemon's CRI plugin is in order.
+const VERIFY: &str = r#"n=0
+while [ $n -lt 60 ]; do
+    "$1" --address "$2" plugins ls 2>/dev/null | grep -Eq '^io\.containerd\.grpc\.v1 +cri +.* ok *$' && exit 0
+    sleep 1
+    n=$((n + 1))
+done
+echo "containerd's CRI plugin did not come up within 60 seconds" >&2
+"$1" --address "$2" plugins ls 2>&1 | grep -i cri >&2
+exit 1"#;
