@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::machine::hexadecimal;
+use crate::algorithm::hexadecimal;
 use crate::{Change, Error, ErrorKind, Host, Write};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
