@@ -265,16 +265,81 @@ fn credentials_and_certificates_are_told_apart() {
     std::fs::remove_dir_all(&folder).expect("the temporary folder");
 }
 
+/// Runs the lab's own command.
+fn lab(arguments: &[&str]) {
+    let file = kubeconfig();
+    let folder = Path::new(&file).ancestors().nth(3).expect("a kubeconfig of tests/cluster");
+    let cluster = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/cluster/cluster");
+    let status = Command::new(cluster).args(arguments).env("KUBEON_LAB", folder).status().expect("the lab's command");
+    assert!(status.success(), "cluster {}", arguments.join(" "));
+}
+
+#[test]
+fn a_rollout_is_waited_for_and_explained() {
+    let (space, node, address) = ("kubeon-test-rollout", "kubeon-rollout", "10.99.0.1");
+    namespace(space);
+    let made = format!("{node}={address},gpus=2,pull=false");
+    lab(&["node", "add", &made]);
+    let key = "kubeon-run.test/rollout";
+    done("k8s_label", json!({"address": address, "labels": {key: "yes"}, "wait_s": 30}));
+    let plugin = |runtime: Option<&str>, limit: u64| {
+        let definition = json!({
+            "apiVersion": "apps/v1",
+            "kind": "DaemonSet",
+            "metadata": {"name": "plugin"},
+            "spec": {
+                "selector": {"matchLabels": {"name": "plugin"}},
+                "template": {
+                    "metadata": {"labels": {"name": "plugin"}},
+                    "spec": {
+                        "runtimeClassName": runtime,
+                        "nodeSelector": {key: "yes"},
+                        "containers": [{
+                            "name": "plugin",
+                            "image": "nvcr.io/nvidia/k8s-device-plugin:v0.20.0",
+                            "volumeMounts": [{"name": "plugins", "mountPath": "/var/lib/kubelet/device-plugins"}],
+                        }],
+                        "volumes": [{"name": "plugins", "hostPath": {"path": "/var/lib/kubelet/device-plugins"}}],
+                    },
+                },
+            },
+        });
+        json!({"definition": definition, "namespace": space, "wait": true, "wait_timeout": limit})
+    };
+    let said = failure("k8s_apply", plugin(None, 8));
+    assert!(said.contains("0 of 1 pods are available") && said.contains(&format!("on node `{node}`")), "{said}");
+    assert!(said.contains("i/o timeout"), "{said}");
+
+    // A runtime class whose runtime the node lacks: only an event says so.
+    lab(&["node", "set", node, "pull=true", "runtime=none"]);
+    let class = json!({
+        "apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "kubeon-test"},
+        "handler": "nvidia",
+    });
+    done("k8s_apply", json!({"definition": class}));
+    let said = failure("k8s_apply", plugin(Some("kubeon-test"), 15));
+    assert!(said.contains("no runtime for \"nvidia\" is configured"), "{said}");
+
+    lab(&["node", "set", node, "runtime=class"]);
+    done("k8s_apply", plugin(Some("kubeon-test"), 120));
+    let end = Instant::now() + Duration::from_secs(60);
+    loop {
+        let found = done("k8s_info", json!({"kind": "Node", "name": node}));
+        if found["resources"][0]["status"]["allocatable"]["nvidia.com/gpu"] == json!("2") {
+            break;
+        }
+        assert!(Instant::now() < end, "{found:#?}");
+        thread::sleep(Duration::from_millis(200));
+    }
+    done("k8s_apply", json!({"definition": class, "state": "absent"}));
+    lab(&["node", "remove", node]);
+}
+
 #[test]
 fn a_restart_of_the_api_server_is_survived() {
-    let file = kubeconfig();
-    let lab = Path::new(&file).ancestors().nth(3).expect("a kubeconfig of tests/cluster").to_owned();
-    let cluster = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/cluster/cluster");
     let space = "kubeon-test-restart";
     namespace(space);
-    let restart = thread::spawn(move || {
-        Command::new(cluster).arg("restart-apiserver").env("KUBEON_LAB", lab).status().expect("the lab's command")
-    });
+    let restart = thread::spawn(|| lab(&["restart-apiserver"]));
     let end = Instant::now() + Duration::from_secs(300);
     let mut value = 0;
     while !restart.is_finished() {
@@ -283,6 +348,6 @@ fn a_restart_of_the_api_server_is_survived() {
         let map = config_map(space, "m", json!({"n": value.to_string()}));
         assert!(changed("k8s_apply", json!({"definition": map})));
     }
-    assert!(restart.join().expect("the thread").success());
+    restart.join().expect("the restart");
     assert!(value > 1);
 }
