@@ -249,12 +249,18 @@ fn credentials_and_certificates_are_told_apart() {
     };
     let said = with("token", &|config| config["users"][0]["user"] = json!({"token": "wrong"}));
     assert!(said.contains("does not accept the credentials"), "{said}");
+    let said = with("nobody", &|config| config["users"][0]["user"] = json!({}));
+    assert!(said.contains("\"system:anonymous\"") && said.contains("gives no credentials"), "{said}");
     let said = with("name", &|config| {
-        let server = config["clusters"][0]["cluster"]["server"].as_str().unwrap_or_default().to_owned();
-        let port = server.rsplit(':').next().unwrap_or_default();
-        config["clusters"][0]["cluster"]["server"] = json!(format!("https://127.0.0.2:{port}"));
+        config["clusters"][0]["cluster"]["tls-server-name"] = json!("other.example.com");
     });
-    assert!(said.contains("certificate is not for `127.0.0.2`") || said.contains("can't be reached"), "{said}");
+    assert!(said.contains("certificate is not for `other.example.com`"), "{said}");
+    let said = with("authority", &|config| {
+        let cluster = config["clusters"][0]["cluster"].as_object_mut().expect("a cluster");
+        cluster.remove("certificate-authority");
+        cluster.remove("certificate-authority-data");
+    });
+    assert!(said.contains("holds no `certificate-authority-data`"), "{said}");
     let said = with("exec", &|config| {
         config["users"][0]["user"] = json!({"exec": {
             "apiVersion": "client.authentication.k8s.io/v1", "command": "no-such-plugin",

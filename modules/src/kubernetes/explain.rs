@@ -90,7 +90,7 @@ impl Target {
     /// No answer came: says why and what to look at.
     pub(super) fn unreachable(&self, error: &kube::Error, limit: Duration) -> Error {
         let said = chain(error);
-        let host = self.config.cluster_url.host().unwrap_or_default();
+        let host = self.config.tls_server_name.as_deref().or(self.config.cluster_url.host()).unwrap_or_default();
         let has = |part: &str| said.contains(part);
         match fault_of(error) {
             Fault::Refused | Fault::Broken => {
@@ -99,6 +99,10 @@ impl Target {
                 self.says(format_args!("can't be reached, tried for {} s{proxy}: {}", limit.as_secs(), cause(error)))
             }
             Fault::Lookup => self.says(format_args!("the name `{host}` has no address here: {}", cause(error))),
+            Fault::Other if has("UnknownIssuer") && self.config.root_cert.is_none() => self.says(
+                "its certificate is signed by nobody whom this machine trusts, and the kubeconfig holds no \
+                 `certificate-authority-data` for it",
+            ),
             Fault::Other if has("UnknownIssuer") || has("BadSignature") => self.says(
                 "its certificate is not signed by the certificate authority that the kubeconfig holds: is it the \
                  kubeconfig of another or of an earlier cluster?",
@@ -144,7 +148,8 @@ impl Target {
         let said = answer.body.get("message").and_then(|message| message.as_str());
         let path = request.path.split('?').next().unwrap_or_default();
         let said = said.map_or_else(|| format!("{} {path}", request.method), str::to_owned);
-        self.says(format_args!("forbidden: {said}")).with("status", 403)
+        let hint = if said.contains("\"system:anonymous\"") { "; the kubeconfig gives no credentials" } else { "" };
+        self.says(format_args!("forbidden: {said}{hint}")).with("status", 403)
     }
 }
 
@@ -218,5 +223,23 @@ mod tests {
         assert_eq!(days_of(1970, 1, 1), 0);
         assert_eq!(days_of(2000, 3, 1), 11_017);
         assert_eq!(days_of(2026, 12, 1), 20_788);
+    }
+
+    #[test]
+    fn a_certificate_says_when_it_ends() {
+        let pem = b"\
+-----BEGIN CERTIFICATE-----
+MIIBbDCCAROgAwIBAgIUB5a3tPi6t5QkYqy7Z00+WzEqyY0wCgYIKoZIzj0EAwIw
+DDEKMAgGA1UEAwwBeDAeFw0yNjEyMDEyMTIwNDVaFw0yNjEyMDIyMTIwNDVaMAwx
+CjAIBgNVBAMMAXgwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAARJdnlMzjkPSZGv
+mEtfOBdoqzJy2q0OaxyIWKSsFMB6Zt74rwsNWutxRXeTBgEkR8LFYxwy0EDhHYmj
+i80KpGNto1MwUTAdBgNVHQ4EFgQUm1EEYwwV1kWmta4q+WrCrX4f+kMwHwYDVR0j
+BBgwFoAUm1EEYwwV1kWmta4q+WrCrX4f+kMwDwYDVR0TAQH/BAUwAwEB/zAKBggq
+hkjOPQQDAgNHADBEAiBfIcFJK0BwxwYeicCVhasqjgN97P/iPRkUmadd70BIZAIg
+FcYrkQNwhizHwtST1WkH0qhpWAxnkpscaYt7LcnZaCo=
+-----END CERTIFICATE-----
+";
+        assert_eq!(expiry_of(pem), Some(("2026-12-02".to_owned(), 1_796_246_445)));
+        assert_eq!(expiry_of(&pem[..200]), None);
     }
 }

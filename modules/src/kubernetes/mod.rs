@@ -3,6 +3,8 @@
 mod explain;
 mod kubeconfig;
 mod proxy;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
