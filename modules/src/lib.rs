@@ -68,5 +68,6 @@ table::modules! {
     systemd
     systemd_service
     tempfile
+    unarchive
     uri
 }

@@ -393,3 +393,43 @@ fn requests() {
     let checked = task_with(&Runner::default(), "uri", &json!({"url": here}), true);
     assert_eq!(checked["skipped"], true);
 }
+
+#[test]
+fn archives() {
+    let folder = Folder::new();
+    let here = folder.path("");
+    let made = "mkdir -p from/a to zip && echo 1 >from/a/x && echo 2 >'from/a/y z' && ln -s x from/a/l && chmod 755 from/a/x \
+                && tar -czf t.tgz -C from . && tar -cJf s.txz from && tar -cf up.tar -P from/../from/a/x \
+                && cd from && unzip -v >/dev/null && python3 -m zipfile -c ../z.zip a";
+    let made = task("shell", json!({"cmd": made, "chdir": here}));
+    assert!(!failed(&made), "{made:?}");
+    let args = json!({"src": folder.path("t.tgz"), "dest": folder.path("to"), "remote_src": true, "list_files": true});
+    let result = converges(&folder, "unarchive", args.clone());
+    assert_eq!((folder.text("to/a/x").as_str(), folder.text("to/a/y z").as_str()), ("1\n", "2\n"));
+    assert!(result["files"].as_array().is_some_and(|files| files.contains(&json!("./a/y z"))), "{result:?}");
+    folder.write("to/a/x", "changed");
+    converges(&folder, "unarchive", args);
+    assert_eq!(folder.text("to/a/x"), "1\n");
+    let stripped = json!({
+        "src": folder.path("s.txz"), "dest": folder.path("to"), "remote_src": true,
+        "extra_opts": ["--strip-components=2"], "exclude": ["*y z"], "mode": "0600",
+    });
+    converges(&folder, "unarchive", stripped);
+    assert_eq!((folder.text("to/x").as_str(), folder.mode("to/x")), ("1\n", 0o600));
+    assert!(!folder.0.join("to/y z").exists());
+    let zip = json!({"src": folder.path("z.zip"), "dest": folder.path("zip"), "remote_src": true});
+    assert_eq!(converges(&folder, "unarchive", zip)["handler"], "ZipArchive");
+    assert_eq!(folder.text("zip/a/y z"), "2\n");
+    let up = json!({"src": folder.path("up.tar"), "dest": folder.path("to"), "remote_src": true});
+    assert!(fails(&folder, "unarchive", up).contains("leads out of"));
+    let broken = json!({"src": folder.write("b.tgz", "no archive"), "dest": folder.path("to"), "remote_src": true});
+    fails(&folder, "unarchive", broken);
+    fs::create_dir(folder.0.join("sent")).expect("a folder");
+    let content = fs::read(folder.0.join("t.tgz")).expect("an archive");
+    let sent = json!({"sha256": Algorithm::Sha256.of(&content), "size_bytes": content.len()});
+    let runner = Runner { content, fetched: Cell::new(0) };
+    let args = json!({"src": "t.tgz", "dest": folder.path("sent"), "content": sent});
+    let result = task_with(&runner, "unarchive", &args, false);
+    assert!(result["changed"] == true && folder.text("sent/a/x") == "1\n", "{result:?}");
+    assert_eq!(runner.fetched.get(), 1);
+}
