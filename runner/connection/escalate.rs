@@ -32,12 +32,12 @@ impl BecomeMethod {
 /// Printed once the other user's shell reads its orders.
 pub(super) const READY: &str = "ready";
 
-/// What the other user's shell does: it says that it is there, reads one line and executes it. Fit for
-/// [`super::pipe::Text::Plain`].
-pub(super) const READ_ORDERS: &str = r#"printf "\nkubeon: ready\n"; IFS= read -r s; eval "$s""#;
-/// The same on a terminal, which must pass every byte as it is.
-pub(super) const READ_ORDERS_RAW: &str =
-    r#"stty raw -echo 2>/dev/null; printf "\nkubeon: ready\n"; IFS= read -r s; eval "$s""#;
+/// Returns what the other user's shell does: it says that it is there, reads one line and executes it; on a terminal,
+/// which must pass every byte as it is. `token` marks the lines of ours. Fit for [`super::pipe::Text::Plain`].
+pub(super) fn read_orders(token: &str, terminal: bool) -> String {
+    let raw = if terminal { "stty raw -echo 2>/dev/null; " } else { "" };
+    format!(r#"{raw}printf "\nkubeon-{token}: {READY}\n"; IFS= read -r s; eval "$s""#)
+}
 
 /// Quotes a word for a POSIX shell.
 pub(super) fn quoted(word: &str) -> String {

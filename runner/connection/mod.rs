@@ -4,10 +4,16 @@
 mod agent;
 mod contents;
 mod escalate;
+mod openssh;
+mod passphrase;
+mod pattern;
 mod pipe;
 mod process;
+mod route;
 mod session;
 mod ssh;
+mod ssh_config;
+mod talk;
 mod transport;
 
 use std::fmt;
@@ -17,6 +23,8 @@ use std::time::Duration;
 pub use agent::agents;
 pub use contents::Contents;
 pub use escalate::{Become, BecomeMethod};
+pub use openssh::answer_ssh;
+pub use passphrase::ask_with;
 pub use session::{Connection, Statistics};
 use transport::Transport;
 pub use transport::use_program;

@@ -195,6 +195,7 @@ fn describe<'a>(
         login: transport.user().map_or_else(|| "the login user".to_owned(), |user| format!("`{user}`")),
         become_,
         own,
+        system_ssh: matches!(transport, Transport::OpenSsh(_)),
         connect: target.connect_timeout,
         silence: target.silence_timeout,
     }

@@ -1,6 +1,6 @@
 umask 077;
 exec 2>&1;
-say() { printf "\nkubeon: %s\n" "$*"; };
+say() { printf "\nkubeon-$token: %s\n" "$*"; };
 case $(uname -s) in Linux) ;; *) say system "$(uname -s)"; exit 1;; esac;
 a=$(uname -m);
 case $a in
@@ -38,5 +38,5 @@ exec "$f" 2>/dev/null; fi;
 w="$w; $d: ${e:-the agent does not arrive whole}";
 rm -f "$t";
 done;
-say nowhere "${w#; }";
+say nowhere "$(printf "%s" "${w#; }" | tr "\n" " ")";
 exit 1

@@ -5,10 +5,17 @@ use std::process::Command;
 use std::sync::OnceLock;
 use std::time::Instant;
 
+use super::openssh::OpenSsh;
 use super::pipe::{Order, Pipe};
 use super::process::ProcessPipe;
-use super::ssh::Session;
+use super::route::Route;
+use super::ssh::{Refusal, Session};
 use super::{Target, Unreachable, UnreachableKind, Via};
+
+/// Returns this machine's own agent.
+pub(super) fn program() -> Option<PathBuf> {
+    PROGRAM.get().cloned().or_else(|| std::env::current_exe().ok())
+}
 
 static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
 
@@ -21,6 +28,7 @@ pub fn use_program(path: impl Into<PathBuf>) {
 /// A way to start programs on one host.
 pub(super) enum Transport {
     Ssh(Box<Session>),
+    OpenSsh(Box<OpenSsh>),
     /// A program of this machine that gets `/bin/sh -c …` as its last arguments; with none, the shell is run here.
     Program {
         host: String,
@@ -32,7 +40,20 @@ impl Transport {
     /// Connects as far as programs can be started.
     pub fn open(target: &Target) -> Result<Transport, Unreachable> {
         match &target.via {
-            Via::Ssh => Session::open(target).map(Box::new).map(Transport::Ssh),
+            Via::Ssh => {
+                let route = Route::of(target)?;
+                if let Some(why) = &route.openssh {
+                    return OpenSsh::new(target, &route, Some(why)).map(Box::new).map(Transport::OpenSsh);
+                }
+                match Session::open(target, &route) {
+                    Ok(session) => Ok(Transport::Ssh(Box::new(session))),
+                    Err(Refusal::Final(unreachable)) => Err(unreachable),
+                    Err(Refusal::OpenSsh(why)) => {
+                        OpenSsh::new(target, &route, Some(&why)).map(Box::new).map(Transport::OpenSsh)
+                    }
+                }
+            }
+            Via::OpenSsh => OpenSsh::new(target, &Route::of(target)?, None).map(Box::new).map(Transport::OpenSsh),
             Via::Local => Ok(Transport::Program { host: target.host.clone(), arguments: Vec::new() }),
             Via::Command(arguments) if arguments.is_empty() => {
                 let message = format!("`{}`: no command is given to reach it by", target.host);
@@ -41,10 +62,6 @@ impl Transport {
             Via::Command(arguments) => {
                 Ok(Transport::Program { host: target.host.clone(), arguments: arguments.clone() })
             }
-            Via::OpenSsh => {
-                let message = format!("`{}`: the system's `ssh` is not supported yet", target.host);
-                Err(Unreachable::new(UnreachableKind::Configuration, message))
-            }
         }
     }
 
@@ -52,6 +69,7 @@ impl Transport {
     pub fn user(&self) -> Option<&str> {
         match self {
             Transport::Ssh(session) => Some(session.user()),
+            Transport::OpenSsh(openssh) => Some(openssh.user()),
             Transport::Program { .. } => None,
         }
     }
@@ -59,10 +77,8 @@ impl Transport {
     /// Returns a program on the host that is its own agent.
     pub fn own_program(&self) -> Option<PathBuf> {
         match self {
-            Transport::Program { arguments, .. } if arguments.is_empty() => {
-                PROGRAM.get().cloned().or_else(|| std::env::current_exe().ok())
-            }
-            Transport::Ssh(_) | Transport::Program { .. } => None,
+            Transport::Program { arguments, .. } if arguments.is_empty() => program(),
+            Transport::Ssh(_) | Transport::OpenSsh(_) | Transport::Program { .. } => None,
         }
     }
 
@@ -70,6 +86,7 @@ impl Transport {
     pub fn start(&mut self, order: &Order<'_>, deadline: Instant) -> Result<Box<dyn Pipe>, Unreachable> {
         match self {
             Transport::Ssh(session) => session.start(order, deadline),
+            Transport::OpenSsh(openssh) => openssh.start(order),
             Transport::Program { host, arguments } => {
                 if order.terminal {
                     let message = format!("`{host}`: a terminal can be had over SSH only");

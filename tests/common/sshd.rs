@@ -42,6 +42,9 @@ pub fn must(program: &str, arguments: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
+/// The files of accounts take one writer.
+static ACCOUNTS: std::sync::Mutex<()> = std::sync::Mutex::new(());
+
 /// A user of this machine, gone with the value.
 pub struct User {
     pub name: String,
@@ -53,14 +56,15 @@ impl User {
     pub fn new(shell: &str) -> User {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let name = format!("kt{}x{}", std::process::id() % 100_000, NEXT.fetch_add(1, Ordering::Relaxed));
+        let _one_at_a_time = ACCOUNTS.lock();
         // `*` takes no password and, unlike the usual `!`, does not lock the account for sshd.
         must("useradd", &["--create-home", "--shell", shell, "--password", "*", &name]);
         let home = PathBuf::from("/home").join(&name);
         User { name, home }
     }
 
-    #[cfg(any())]
     pub fn set_password(&self, password: &str) {
+        let _one_at_a_time = ACCOUNTS.lock();
         let hash = must("openssl", &["passwd", "-6", password]);
         must("usermod", &["--password", hash.trim(), &self.name]);
     }
@@ -68,6 +72,7 @@ impl User {
 
 impl Drop for User {
     fn drop(&mut self) {
+        let _one_at_a_time = ACCOUNTS.lock();
         Command::new("userdel").args(["--remove", "--force", &self.name]).output().ok();
         for place in ["/var/tmp", "/tmp", "/dev/shm"] {
             // The number is not known any more; whatever has lost its owner here was this user's.
@@ -90,6 +95,19 @@ pub struct Sshd {
 impl Sshd {
     /// Starts one with further lines of configuration.
     pub fn start(config: &str) -> Sshd {
+        Sshd::start_after("true", config)
+    }
+
+    /// Starts one whose mounts cover the temporary folder, too: its own files are kept in sight under `/mnt`.
+    pub fn start_hidden(prepare: &str) -> Sshd {
+        Sshd::start_after(
+            &format!("mount --bind \"$FOLDER\" /mnt; {prepare}; mkdir -p \"$FOLDER\"; mount --bind /mnt \"$FOLDER\""),
+            "",
+        )
+    }
+
+    /// Starts one in mounts of its own, which `prepare` may alter.
+    pub fn start_after(prepare: &str, config: &str) -> Sshd {
         let folder = Folder::new();
         let path = |name: &str| folder.path().join(name).display().to_string();
         must("ssh-keygen", &["-q", "-t", "ed25519", "-N", "", "-f", &path("host")]);
@@ -98,15 +116,17 @@ impl Sshd {
         fs::create_dir_all("/run/sshd").expect("sshd's own folder");
         let port = free_port();
         let text = format!(
-            "ListenAddress 127.0.0.1\nPort {port}\nHostKey {}\nPidFile none\nAuthorizedKeysFile {}\nStrictModes no\n\
-             UsePAM no\nPermitRootLogin yes\nLogLevel DEBUG1\n{config}\n",
+            "{config}\nListenAddress 127.0.0.1\nPort {port}\nHostKey {}\nPidFile none\nAuthorizedKeysFile {}\nStrictModes no\n\
+             UsePAM no\nPermitRootLogin yes\nLogLevel DEBUG1\n",
             path("host"),
             path("authorized_keys"),
         );
         fs::write(path("config"), text).expect("write");
         let log = fs::File::create(path("log")).expect("log");
-        let child = Command::new("/usr/sbin/sshd")
-            .args(["-D", "-e", "-f", &path("config")])
+        let child = Command::new("unshare")
+            .env("FOLDER", folder.path())
+            .args(["--mount", "sh", "-e", "-c"])
+            .arg(format!("{prepare}; exec /usr/sbin/sshd -D -e -f {}", path("config")))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log)
@@ -146,7 +166,8 @@ impl Sshd {
             via: Via::Ssh,
             password: None,
             private_key_file: Some(self.path("id")),
-            ssh_args: Vec::new(),
+            // Not what the person who runs the tests has configured.
+            ssh_args: vec!["-F".into(), "none".into()],
             host_key_checking: true,
             connect_timeout: Duration::from_secs(20),
             silence_timeout: Duration::from_secs(20),
@@ -164,4 +185,88 @@ impl Drop for Sshd {
 
 fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port").port()
+}
+
+/// A relay in front of a port, which can be cut.
+pub struct Relay {
+    pub port: u16,
+    state: std::sync::Arc<std::sync::Mutex<RelayState>>,
+}
+
+#[derive(Default)]
+struct RelayState {
+    /// Carries nothing any more, without saying so.
+    dead: bool,
+    /// How many bytes towards the host are still carried.
+    left: Option<usize>,
+    /// Whether the streams are closed then.
+    close: bool,
+    streams: Vec<TcpStream>,
+}
+
+impl Relay {
+    pub fn to(port: u16) -> Relay {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let own = listener.local_addr().expect("an address").port();
+        let state = std::sync::Arc::new(std::sync::Mutex::new(RelayState::default()));
+        let shared = state.clone();
+        std::thread::spawn(move || {
+            for near in listener.incoming() {
+                let (Ok(near), Ok(far)) = (near, TcpStream::connect(("127.0.0.1", port))) else { return };
+                shared
+                    .lock()
+                    .expect("a lock")
+                    .streams
+                    .extend([near.try_clone().expect("a clone"), far.try_clone().expect("a clone")]);
+                let (near2, far2) = (near.try_clone().expect("a clone"), far.try_clone().expect("a clone"));
+                let (one, two) = (shared.clone(), shared.clone());
+                std::thread::spawn(move || carry(near, far, &one, true));
+                std::thread::spawn(move || carry(far2, near2, &two, false));
+            }
+        });
+        Relay { port: own, state }
+    }
+
+    /// Carries nothing any more, as a cable that is pulled.
+    pub fn go_silent_after(&self, bytes: usize) {
+        self.state.lock().expect("a lock").left = Some(bytes);
+    }
+
+    /// Closes all that is open, as a host that goes down.
+    pub fn close_after(&self, bytes: usize) {
+        let mut state = self.state.lock().expect("a lock");
+        state.left = Some(bytes);
+        state.close = true;
+    }
+}
+
+fn carry(mut from: TcpStream, mut to: TcpStream, state: &std::sync::Mutex<RelayState>, towards_host: bool) {
+    use std::io::{Read, Write};
+    let mut buffer = [0; 8192];
+    while let Ok(count) = from.read(&mut buffer) {
+        if count == 0 {
+            to.shutdown(std::net::Shutdown::Write).ok();
+            return;
+        }
+        let mut carried = count;
+        {
+            let mut state = state.lock().expect("a lock");
+            if towards_host && let Some(left) = &mut state.left {
+                carried = count.min(*left);
+                *left -= carried;
+                state.dead |= carried < count;
+                if state.dead && state.close {
+                    for stream in state.streams.drain(..) {
+                        stream.shutdown(std::net::Shutdown::Both).ok();
+                    }
+                }
+            }
+            if state.dead && !towards_host {
+                carried = 0;
+            }
+        }
+        if to.write_all(&buffer[..carried]).is_err() {
+            return;
+        }
+    }
 }

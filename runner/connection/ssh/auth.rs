@@ -5,57 +5,31 @@ use std::time::Instant;
 
 use ssh2::{ErrorCode, KeyboardInteractivePrompt, Prompt};
 
+use super::key::{Key, kind_of};
 use super::{AGAIN, Socket, explain};
-use crate::connection::Target;
+use crate::connection::passphrase::ask;
+use crate::connection::route::Route;
 
 /// Tried, in OpenSSH's order, where no key is named.
 const USUAL_KEYS: [&str; 3] = ["id_rsa", "id_ecdsa", "id_ed25519"];
+/// Keys in hardware, which only the system's `ssh` can use.
+const HARDWARE_KEYS: [&str; 2] = ["id_ecdsa_sk", "id_ed25519_sk"];
 
-/// Logs in by whatever both sides have.
-///
-/// # Errors
-/// What was tried and what the host would take.
-pub(super) fn log_in(
-    session: &ssh2::Session,
-    socket: &Socket,
-    user: &str,
-    target: &Target,
-    deadline: Instant,
-) -> Result<(), String> {
-    let mut login = Login { session, socket, user, target, deadline, tried: Vec::new() };
-    let methods = login.wait(|| session.auth_methods(user).map(str::to_owned));
-    if session.authenticated() {
-        return Ok(());
-    }
-    let methods = methods.map_err(|error| format!("log in as `{user}`: {}", login.why(&error)))?;
-    let offers = |method: &str| methods.split(',').any(|offered| offered == method);
-    if offers("publickey") && login.by_keys()? {
-        return Ok(());
-    }
-    if let Some(password) = &target.password {
-        if offers("password") && login.by_password(password)? {
-            return Ok(());
-        }
-        if offers("keyboard-interactive") && login.by_questions(password)? {
-            return Ok(());
-        }
-    }
-    let tried = if login.tried.is_empty() { "nothing to try".to_owned() } else { login.tried.join("; ") };
-    let hint = if target.password.is_none() && (offers("password") || offers("keyboard-interactive")) {
-        "; a password can be given with `--ask-pass`"
-    } else {
-        ""
-    };
-    Err(format!("log in as `{user}`: refused ({tried}); the host takes {methods}{hint}"))
+/// Why a login failed.
+pub(super) struct Refused {
+    pub message: String,
+    /// Why the system's `ssh` may do better.
+    pub elsewhere: Option<String>,
 }
 
-struct Login<'a> {
+pub(super) struct Login<'a> {
     session: &'a ssh2::Session,
     socket: &'a Socket,
-    user: &'a str,
-    target: &'a Target,
+    route: &'a Route,
+    password: Option<&'a str>,
     deadline: Instant,
     tried: Vec<String>,
+    elsewhere: Option<String>,
 }
 
 /// Answers each question that hides its answer.
@@ -67,13 +41,70 @@ impl KeyboardInteractivePrompt for Answers<'_> {
     }
 }
 
-impl Login<'_> {
+impl<'a> Login<'a> {
+    pub fn new(
+        session: &'a ssh2::Session,
+        socket: &'a Socket,
+        route: &'a Route,
+        password: Option<&'a str>,
+        deadline: Instant,
+    ) -> Login<'a> {
+        Login { session, socket, route, password, deadline, tried: Vec::new(), elsewhere: None }
+    }
+
+    /// Logs in by whatever both sides have.
+    ///
+    /// # Errors
+    /// What was tried and what the host would take.
+    pub fn log_in(mut self) -> Result<(), Refused> {
+        match self.attempt() {
+            Ok(()) => Ok(()),
+            Err(message) => {
+                let message = format!("log in as `{}`: {message}", self.route.user);
+                Err(Refused { message, elsewhere: self.elsewhere })
+            }
+        }
+    }
+
+    fn attempt(&mut self) -> Result<(), String> {
+        let user = &self.route.user;
+        let methods = self.wait(|| self.session.auth_methods(user).map(str::to_owned));
+        if self.session.authenticated() {
+            return Ok(());
+        }
+        let methods = methods.map_err(|error| self.why(&error))?;
+        let offered: Vec<&str> = methods.split(',').collect();
+        let can = |method: &str| offered.contains(&method) && self.route.methods.contains(&method);
+        let (keys, password, questions) = (can("publickey"), can("password"), can("keyboard-interactive"));
+        if keys && self.by_keys()? {
+            return Ok(());
+        }
+        if let Some(secret) = self.password {
+            if password && self.by_password(secret)? {
+                return Ok(());
+            }
+            if questions && self.by_questions(secret)? {
+                return Ok(());
+            }
+        }
+        if self.route.gssapi && offered.contains(&"gssapi-with-mic") && std::env::var_os("KRB5CCNAME").is_some() {
+            self.elsewhere.get_or_insert_with(|| "Kerberos".to_owned());
+        }
+        let tried = if self.tried.is_empty() { "there was nothing to try".to_owned() } else { self.tried.join("; ") };
+        let hint = if self.password.is_none() && (password || questions) {
+            "; a password can be given with `--ask-pass`"
+        } else {
+            ""
+        };
+        Err(format!("refused ({tried}); the host takes {methods}{hint}"))
+    }
+
     fn wait<T>(&self, operation: impl FnMut() -> Result<T, ssh2::Error>) -> Result<T, ssh2::Error> {
         self.socket.wait(self.session, self.deadline, operation)
     }
 
     fn why(&self, error: &ssh2::Error) -> String {
-        explain(error, self.target.connect_timeout)
+        explain(error, self.route.connect_timeout)
     }
 
     /// Notes how an attempt went. An error that ends the connection ends the login.
@@ -85,8 +116,12 @@ impl Login<'_> {
                 Ok(false)
             }
             Err(error) if fatal(&error) => {
-                let tried = self.tried.join("; ");
-                Err(format!("log in as `{}`: {what}: {} (before that: {tried})", self.user, self.why(&error)))
+                let before = if self.tried.is_empty() {
+                    String::new()
+                } else {
+                    format!(" (before that: {})", self.tried.join("; "))
+                };
+                Err(format!("{what}: {}{before}", self.why(&error)))
             }
             Err(error) => {
                 self.tried.push(format!("{what}: {}", self.why(&error)));
@@ -95,71 +130,109 @@ impl Login<'_> {
         }
     }
 
+    /// Tries keys in OpenSSH's order: those of the agent that are named, files that are named, the agent's others.
     fn by_keys(&mut self) -> Result<bool, String> {
-        if let Some(path) = &self.target.private_key_file
-            && self.by_file(path)?
-        {
-            return Ok(true);
+        let named = &self.route.identity_files;
+        let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default().join(".ssh");
+        let files: Vec<PathBuf> = if named.is_empty() {
+            USUAL_KEYS.iter().map(|name| home.join(name)).filter(|path| path.is_file()).collect()
+        } else {
+            named.clone()
+        };
+        let hardware = HARDWARE_KEYS.iter().map(|name| home.join(name)).find(|path| path.is_file());
+        if let Some(path) = hardware.filter(|_| named.is_empty()) {
+            self.elsewhere = Some(format!("the hardware key `{}`", path.display()));
         }
-        if self.by_agent()? {
-            return Ok(true);
-        }
-        if self.target.private_key_file.is_none() {
-            let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
-            for path in USUAL_KEYS.map(|name| home.join(".ssh").join(name)) {
-                if path.is_file() && self.by_file(&path)? {
+        let publics: Vec<Vec<u8>> = files.iter().filter_map(|path| Key::read(path).ok()?.public).collect();
+        let agent = self.agent();
+        let by_agent = |login: &mut Login<'_>, own: bool| -> Result<bool, String> {
+            let Some((agent, identities)) = &agent else { return Ok(false) };
+            for identity in identities.iter().filter(|identity| publics.iter().any(|key| key == identity.blob()) == own)
+            {
+                let result = login.wait(|| agent.userauth(&login.route.user, identity));
+                if login.note(format!("key `{}` of the SSH agent", identity.comment()), result)? {
                     return Ok(true);
                 }
             }
+            Ok(false)
+        };
+        if by_agent(self, true)? {
+            return Ok(true);
         }
-        Ok(false)
+        for path in &files {
+            if self.by_file(path)? {
+                return Ok(true);
+            }
+        }
+        Ok(!self.route.identities_only && by_agent(self, false)?)
     }
 
     fn by_file(&mut self, path: &Path) -> Result<bool, String> {
         let what = format!("key `{}`", path.display());
-        if let Err(error) = std::fs::File::open(path) {
-            self.tried.push(format!("{what}: {error}"));
+        let key = match Key::read(path) {
+            Ok(key) => key,
+            Err(error) => {
+                self.tried.push(format!("{what}: {error}"));
+                return Ok(false);
+            }
+        };
+        let passphrase = match (key.encrypted, self.password) {
+            (false, _) => None,
+            (true, Some(password)) => Some(password.to_owned()),
+            (true, None) => {
+                let asked = Instant::now();
+                let answer = ask(&format!("Passphrase of {}: ", path.display()));
+                // A person may take their time; the host's own limit on a login still runs.
+                self.deadline += asked.elapsed();
+                answer
+            }
+        };
+        if key.encrypted && passphrase.is_none() {
+            self.tried.push(format!("{what}: it is encrypted; add it to an SSH agent with `ssh-add`"));
             return Ok(false);
         }
-        let passphrase = self.target.password.as_deref();
-        let result = self.wait(|| self.session.userauth_pubkey_file(self.user, None, path, passphrase));
+        let user = &self.route.user;
+        let result = self.wait(|| self.session.userauth_pubkey_file(user, None, path, passphrase.as_deref()));
+        let what = if key.encrypted { format!("{what}, encrypted") } else { what };
         self.note(what, result)
     }
 
-    fn by_agent(&mut self) -> Result<bool, String> {
-        if std::env::var_os("SSH_AUTH_SOCK").is_none() {
-            return Ok(false);
-        }
+    /// Returns the agent and its keys that libssh2 can use.
+    fn agent(&mut self) -> Option<(ssh2::Agent, Vec<ssh2::PublicKey>)> {
+        let socket = self.route.agent.as_ref()?;
         let listed = self.session.agent().and_then(|mut agent| {
+            agent.set_identity_path(socket)?;
             agent.connect()?;
             agent.list_identities()?;
             let identities = agent.identities()?;
             Ok((agent, identities))
         });
-        let (agent, identities) = match listed {
-            Ok(listed) => listed,
-            Err(error) => {
-                self.tried.push(format!("the SSH agent: {}", error.message()));
-                return Ok(false);
+        match listed {
+            Ok((agent, identities)) => {
+                let strange = |identity: &ssh2::PublicKey| {
+                    let kind = kind_of(identity.blob());
+                    kind.starts_with("sk-") || kind.contains("-cert-")
+                };
+                if let Some(identity) = identities.iter().find(|identity| strange(identity)) {
+                    self.elsewhere = Some(format!("key `{}` of the SSH agent", identity.comment()));
+                }
+                Some((agent, identities.into_iter().filter(|identity| !strange(identity)).collect()))
             }
-        };
-        for identity in &identities {
-            let result = self.wait(|| agent.userauth(self.user, identity));
-            if self.note(format!("key `{}` of the SSH agent", identity.comment()), result)? {
-                return Ok(true);
+            Err(error) => {
+                self.tried.push(format!("the SSH agent at `{}`: {}", socket.display(), error.message()));
+                None
             }
         }
-        Ok(false)
     }
 
     fn by_password(&mut self, password: &str) -> Result<bool, String> {
-        let result = self.wait(|| self.session.userauth_password(self.user, password));
+        let result = self.wait(|| self.session.userauth_password(&self.route.user, password));
         self.note("the password".to_owned(), result)
     }
 
     fn by_questions(&mut self, password: &str) -> Result<bool, String> {
         let mut answers = Answers(password);
-        let result = self.wait(|| self.session.userauth_keyboard_interactive(self.user, &mut answers));
+        let result = self.wait(|| self.session.userauth_keyboard_interactive(&self.route.user, &mut answers));
         self.note("the password, as an answer".to_owned(), result)
     }
 }

@@ -1,12 +1,17 @@
 //! The keys that hosts are known by, in OpenSSH's files. Source: `sshd(8)`, SSH_KNOWN_HOSTS FILE FORMAT.
 
 use std::fs;
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use sha1::Digest as _;
 use sha2::Sha256;
+
+use super::key::kind_of;
+use crate::connection::pattern::list_matches;
 
 const DEFAULT_PORT: u16 = 22;
 
@@ -35,10 +40,14 @@ enum Mark {
 }
 
 impl Known {
-    /// Reads what concerns a host; files that can't be read say nothing.
-    pub fn read(files: &[PathBuf], address: &str, port: u16) -> Known {
+    /// Reads what concerns a host; files that can't be read say nothing. `key_name` stands for address and port.
+    pub fn read(files: &[PathBuf], address: &str, port: u16, key_name: Option<&str>) -> Known {
         let address = address.to_ascii_lowercase();
-        let name = if port == DEFAULT_PORT { address.clone() } else { format!("[{address}]:{port}") };
+        let name = match key_name {
+            Some(name) => name.to_ascii_lowercase(),
+            None if port == DEFAULT_PORT => address.clone(),
+            None => format!("[{address}]:{port}"),
+        };
         let files = if files.is_empty() { usual_files() } else { files.to_vec() };
         let home = files.first().cloned().unwrap_or_default();
         let entries_for = |name: &str| {
@@ -47,7 +56,7 @@ impl Known {
         };
         let mut found = entries_for(&name);
         // A host known under its plain name is known on every port, as OpenSSH has it.
-        if port != DEFAULT_PORT && !found.iter().any(|entry| entry.mark == Mark::Key) {
+        if key_name.is_none() && port != DEFAULT_PORT && !found.iter().any(|entry| entry.mark == Mark::Key) {
             found.extend(entries_for(&address));
         }
         Known { name, home, entries: found }
@@ -68,11 +77,16 @@ impl Known {
         Some(order.join(","))
     }
 
-    /// Checks the key that the host showed.
+    /// Whether certificates of an authority are trusted for this host.
+    pub fn has_authority(&self) -> bool {
+        self.entries.iter().any(|entry| entry.mark == Mark::Authority)
+    }
+
+    /// Checks the key that the host showed. A new host's is kept where `accept_new` says so.
     ///
     /// # Errors
     /// Why it is not to be trusted, and what to do.
-    pub fn check(&self, key: &[u8]) -> Result<(), String> {
+    pub fn check(&self, key: &[u8], accept_new: bool) -> Result<(), String> {
         let kind = kind_of(key);
         let fingerprint = format!("SHA256:{}", STANDARD_NO_PAD.encode(Sha256::digest(key)));
         if let Some(entry) = self.entries.iter().find(|entry| entry.mark == Mark::Revoked && entry.blob == key) {
@@ -94,16 +108,24 @@ impl Known {
                 old.described(),
             ));
         }
-        if self.entries.iter().any(|entry| entry.mark == Mark::Authority) {
-            return Err(format!(
-                "the host's key {fingerprint} ({kind}) is not known, and certificates of an authority are checked \
-                 by the system's `ssh` only; set `ansible_connection: ssh` with `ansible_ssh_executable: ssh`"
-            ));
+        if accept_new {
+            return self.keep(&line).map_err(|error| format!("keep its key in {}: {error}", self.home.display()));
         }
         Err(format!(
             "the host's key {fingerprint} ({kind}) is not known; compare the fingerprint with the host's own, then \
              accept it with `{accept}`"
         ))
+    }
+}
+
+impl Known {
+    fn keep(&self, line: &str) -> io::Result<()> {
+        if let Some(folder) = self.home.parent() {
+            fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        }
+        let mut file = fs::OpenOptions::new().append(true).create(true).mode(0o600).open(&self.home)?;
+        // In one write: others append to the same file.
+        file.write_all(format!("{line}\n").as_bytes())
     }
 }
 
@@ -157,26 +179,7 @@ fn names_match(names: &str, name: &str) -> bool {
         let (Ok(salt), Ok(hash)) = (STANDARD.decode(salt), STANDARD.decode(hash)) else { return false };
         return hmac_sha1(&salt, name.as_bytes()) == hash;
     }
-    let mut matched = false;
-    for pattern in names.to_ascii_lowercase().split(',') {
-        match pattern.strip_prefix('!') {
-            Some(pattern) if glob(pattern.as_bytes(), name.as_bytes()) => return false,
-            Some(_) => {}
-            None => matched |= glob(pattern.as_bytes(), name.as_bytes()),
-        }
-    }
-    matched
-}
-
-/// Matches `*` and `?`.
-pub(super) fn glob(pattern: &[u8], text: &[u8]) -> bool {
-    match (pattern.split_first(), text.split_first()) {
-        (None, None) => true,
-        (Some((b'*', rest)), _) => glob(rest, text) || (!text.is_empty() && glob(pattern, &text[1..])),
-        (Some((b'?', rest)), Some((_, text))) => glob(rest, text),
-        (Some((want, rest)), Some((have, text))) => want == have && glob(rest, text),
-        (None, Some(_)) | (Some(_), None) => false,
-    }
+    list_matches(names.split(','), name)
 }
 
 /// Source: RFC 2104.
@@ -187,10 +190,4 @@ fn hmac_sha1(key: &[u8], message: &[u8]) -> Vec<u8> {
     block[..key.len()].copy_from_slice(&key);
     let inner = sha1::Sha1::digest([&block.map(|byte| byte ^ 0x36)[..], message].concat());
     sha1::Sha1::digest([&block.map(|byte| byte ^ 0x5c)[..], &inner].concat()).to_vec()
-}
-
-/// Returns the type that a key begins with.
-fn kind_of(key: &[u8]) -> String {
-    let size = key.first_chunk::<4>().map_or(0, |size| u32::from_be_bytes(*size) as usize);
-    String::from_utf8_lossy(key.get(4..4 + size).unwrap_or_default()).into_owned()
 }

@@ -1,6 +1,7 @@
 //! SSH in this process, by libssh2. Nothing blocks inside the library: every wait is a poll(2) of ours with a limit.
 
 mod auth;
+mod key;
 mod known_hosts;
 
 use std::io::{self, Read, Write};
@@ -14,13 +15,27 @@ use std::time::{Duration, Instant};
 use ssh2::{BlockDirections, ErrorCode};
 
 use super::pipe::{Came, Ending, Order, Pipe, left_ms};
+use super::route::{Route, Strict};
 use super::{Target, Unreachable, UnreachableKind};
+use known_hosts::Known;
 
 /// "Would block". Source: `LIBSSH2_ERROR_EAGAIN` of libssh2.
 const AGAIN: i32 = -37;
-const DEFAULT_PORT: u16 = 22;
 /// How long ending a session politely may take.
 const PARTING_MS: u32 = 200;
+
+/// Why there is no session.
+pub(super) enum Refusal {
+    /// The system's `ssh` may do better, for this reason.
+    OpenSsh(String),
+    Final(Unreachable),
+}
+
+impl From<Unreachable> for Refusal {
+    fn from(unreachable: Unreachable) -> Refusal {
+        Refusal::Final(unreachable)
+    }
+}
 
 /// A session that is logged in.
 pub(super) struct Session {
@@ -39,12 +54,10 @@ struct Socket {
 
 impl Session {
     /// Connects, checks the host's key and logs in.
-    pub fn open(target: &Target) -> Result<Session, Unreachable> {
-        let deadline = Instant::now() + target.connect_timeout;
-        let user = target.user.clone().unwrap_or_else(own_name);
-        let port = target.port.unwrap_or(DEFAULT_PORT);
-        let place = format!("`{}` ({}:{port})", target.host, target.address);
-        let stream = connect(target, port, deadline)?;
+    pub fn open(target: &Target, route: &Route) -> Result<Session, Refusal> {
+        let deadline = Instant::now() + route.connect_timeout;
+        let place = format!("`{}` ({}:{})", target.host, route.address, route.port);
+        let stream = connect(target, route, deadline)?;
         let fault = |kind, message: String| Unreachable::new(kind, format!("{place}: {message}"));
         let broken = |error: &dyn std::fmt::Display| fault(UnreachableKind::Connect, format!("start SSH: {error}"));
 
@@ -52,22 +65,32 @@ impl Session {
         session.set_tcp_stream(stream.try_clone().map_err(|error| broken(&error))?);
         session.set_blocking(false);
         let socket = Arc::new(Socket { stream, quick: AtomicBool::new(true) });
-        let known = known_hosts::Known::read(&target.known_hosts, &target.address, port);
+        let known = Known::read(&route.known_hosts, &route.address, route.port, route.key_name.as_deref());
+        if route.strict != Strict::No && known.has_authority() {
+            return Err(Refusal::OpenSsh("an authority of host keys".to_owned()));
+        }
         if let Some(order) = known.preferred(&session) {
             session.method_pref(ssh2::MethodType::HostKey, &order).map_err(|error| broken(&error))?;
         }
-        socket.wait(&session.clone(), deadline, || session.handshake()).map_err(|error| {
-            fault(UnreachableKind::Connect, format!("start SSH: {}", explain(&error, target.connect_timeout)))
-        })?;
+        socket
+            .wait(&session.clone(), deadline, || session.handshake())
+            .map_err(|error| broken(&explain(&error, route.connect_timeout)))?;
         let Some((key, _)) = session.host_key() else {
-            return Err(fault(UnreachableKind::HostKey, "the host showed no key".to_owned()));
+            return Err(fault(UnreachableKind::HostKey, "the host showed no key".to_owned()).into());
         };
-        if target.host_key_checking {
-            known.check(key).map_err(|message| fault(UnreachableKind::HostKey, message))?;
+        match route.strict {
+            Strict::No => {}
+            strict @ (Strict::Yes | Strict::AcceptNew) => known
+                .check(key, strict == Strict::AcceptNew)
+                .map_err(|message| fault(UnreachableKind::HostKey, message))?,
         }
-        auth::log_in(&session, &socket, &user, target, deadline)
-            .map_err(|message| fault(UnreachableKind::Authentication, message))?;
-        Ok(Session { host: target.host.clone(), user, session, socket })
+        let password = target.password.as_deref();
+        let login = auth::Login::new(&session, &socket, route, password, deadline);
+        login.log_in().map_err(|refused| match refused.elsewhere {
+            Some(why) => Refusal::OpenSsh(why),
+            None => fault(UnreachableKind::Authentication, refused.message).into(),
+        })?;
+        Ok(Session { host: target.host.clone(), user: route.user.clone(), session, socket })
     }
 
     pub fn user(&self) -> &str {
@@ -103,11 +126,6 @@ impl Drop for Session {
     }
 }
 
-/// Returns the name of the user this program runs as.
-fn own_name() -> String {
-    std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).unwrap_or_else(|_| "root".to_owned())
-}
-
 /// Says why an SSH operation failed.
 fn explain(error: &ssh2::Error, limit: Duration) -> String {
     match error.code() {
@@ -117,8 +135,8 @@ fn explain(error: &ssh2::Error, limit: Duration) -> String {
 }
 
 /// Opens the connection, trying each address of the host.
-fn connect(target: &Target, port: u16, deadline: Instant) -> Result<TcpStream, Unreachable> {
-    let addresses = resolve(target, port, deadline)?;
+fn connect(target: &Target, route: &Route, deadline: Instant) -> Result<TcpStream, Unreachable> {
+    let addresses = resolve(target, route, deadline)?;
     let mut failures = Vec::new();
     for (nth, address) in addresses.iter().enumerate() {
         let left = deadline.saturating_duration_since(Instant::now());
@@ -144,13 +162,13 @@ fn connect(target: &Target, port: u16, deadline: Instant) -> Result<TcpStream, U
 }
 
 /// Looks a name up. The system's resolver knows no limit, so it gets a thread that may be left behind.
-fn resolve(target: &Target, port: u16, deadline: Instant) -> Result<Vec<SocketAddr>, Unreachable> {
+fn resolve(target: &Target, route: &Route, deadline: Instant) -> Result<Vec<SocketAddr>, Unreachable> {
     let fault = |message: String| {
-        let message = format!("look up `{}` of `{}`: {message}", target.address, target.host);
+        let message = format!("look up `{}` of `{}`: {message}", route.address, target.host);
         Unreachable::new(UnreachableKind::Resolve, message)
     };
     let (sender, found) = mpsc::channel();
-    let name = target.address.trim_start_matches('[').trim_end_matches(']').to_owned();
+    let (name, port) = (route.address.trim_start_matches('[').trim_end_matches(']').to_owned(), route.port);
     thread::spawn(move || sender.send((name.as_str(), port).to_socket_addrs().map(Vec::from_iter)));
     match found.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
         Ok(Ok(addresses)) if addresses.is_empty() => Err(fault("it has no address".to_owned())),
