@@ -2,5 +2,6 @@
 
 pub mod connection;
 pub mod source;
+pub mod template;
 pub mod value;
 pub mod yaml;

@@ -32,6 +32,9 @@ static SOURCES: RwLock<Vec<Arc<Source>>> = RwLock::new(Vec::new());
 pub struct FileId(u32);
 
 impl FileId {
+    /// No file: places in it are nowhere.
+    pub const NOWHERE: FileId = FileId(0);
+
     /// Keeps a file's text for places in it.
     pub fn register(path: &Path, text: impl Into<Arc<str>>) -> FileId {
         let mut sources = SOURCES.write().unwrap_or_else(std::sync::PoisonError::into_inner);

@@ -44,9 +44,20 @@ pub fn read(path: &Path) -> Result<Parsed, Diagnostic> {
 /// # Errors
 /// The first place at which it is not YAML.
 pub fn parse(file: FileId) -> Result<Parsed, Diagnostic> {
-    let source = file.source();
+    parse_text(file, &file.source().text)
+}
+
+/// Parses a text that is in no file, such as what a host returned; its places are nowhere.
+///
+/// # Errors
+/// The first place at which it is not YAML.
+pub fn parse_data(text: &str) -> Result<Parsed, Diagnostic> {
+    parse_text(FileId::NOWHERE, text)
+}
+
+fn parse_text(file: FileId, text: &str) -> Result<Parsed, Diagnostic> {
     // A byte order mark is no content.
-    let text = source.text.strip_prefix('\u{feff}').unwrap_or(&source.text);
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut builder = Builder::new(file);
     for event in Parser::new_from_str(text) {
         let (event, span) = event.map_err(|error| {
