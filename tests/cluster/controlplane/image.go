@@ -32,23 +32,23 @@ func (w *words) Set(word string) error {
 // runImage is `lab image`: it writes an OCI archive, for `ctr images import`, of
 // an image with one layer that holds the files and links it is given.
 func runImage() int {
-	var files, links, environment words
+	var files, links, entrypoint, environment words
 	flags := flag.NewFlagSet("image", flag.ExitOnError)
 	output := flags.String("output", "", "file to write")
 	name := flags.String("name", "", "the image's reference")
-	entrypoint := flags.String("entrypoint", "", "program to run")
+	flags.Var(&entrypoint, "entrypoint", "a word of what to run (repeat)")
 	flags.Var(&files, "file", "SOURCE:PATH of a program to put in (repeat)")
 	flags.Var(&links, "link", "TARGET:PATH of a symbolic link to put in (repeat)")
 	flags.Var(&environment, "env", "NAME=VALUE of the program's environment (repeat)")
 	_ = flags.Parse(os.Args[1:])
-	if *output == "" || *name == "" || *entrypoint == "" {
+	if *output == "" || *name == "" || len(entrypoint) == 0 {
 		return fail(errors.New("`image` needs --output, --name and --entrypoint"))
 	}
 	layer, err := layerOf(files, links)
 	if err != nil {
 		return fail(err)
 	}
-	archive, err := archiveOf(layer, *name, *entrypoint, environment)
+	archive, err := archiveOf(layer, *name, entrypoint, environment)
 	if err != nil {
 		return fail(err)
 	}
@@ -94,12 +94,12 @@ func layerOf(files, links words) (blob, error) {
 	return blobOf(buffer.Bytes()), nil
 }
 
-func archiveOf(layer blob, name, entrypoint string, environment []string) ([]byte, error) {
+func archiveOf(layer blob, name string, entrypoint, environment []string) ([]byte, error) {
 	type fields = map[string]any
 	config, err := jsonBlob(fields{
 		"architecture": runtime.GOARCH,
 		"os":           "linux",
-		"config":       fields{"Entrypoint": []string{entrypoint}, "Env": append([]string{"PATH=/usr/bin:/bin"}, environment...)},
+		"config":       fields{"Entrypoint": entrypoint, "Env": append([]string{"PATH=/usr/bin:/bin"}, environment...)},
 		"rootfs":       fields{"type": "layers", "diff_ids": []string{layer.digest}},
 	})
 	if err != nil {

@@ -176,7 +176,7 @@ cluster_down() {
     for ((i = ${#parts[@]} - 1; i >= 0; i--)); do
         process_end "${parts[i]}"
     done
-    [[ $keep == --keep ]] || rm -rf "${state:?}"/{etcd,nodes,credentials,settings,run} "${state:?}"/plugin-image-*
+    [[ $keep == --keep ]] || rm -rf "${state:?}"/{etcd,nodes,credentials,settings,run} "${state:?}"/images-*
 }
 
 cluster_status() {

@@ -10,6 +10,9 @@ kubelet_limit=90
 # one in NVIDIA's manifest, so that a playbook's own manifest finds it.
 plugin_image=nvcr.io/nvidia/k8s-device-plugin:v0.20.0
 
+# An image with a shell and small tools, for tests; it serves as pause image too.
+shell_image=lab.kubeon.run/shell:1
+
 kubelet_command() {
     local command=${1:-}
     shift || true
@@ -55,23 +58,31 @@ kubelet_join() {
     await "$kubelet_limit" "the kubelet of \`$host\`" admin wait --for condition=Ready "node/$node" --timeout 5s
 }
 
-# Puts in what no registry here gives: the pause image, and the device plugin.
+# Puts in what no registry here gives: the pause image, a shell, and the device plugin.
 kubelet_images() {
     local host=$1 archive
-    archive=$state/plugin-image-$(basename "$(programs)").tar
-    if [[ ! -s $archive ]]; then
-        local busybox links=() tool
-        busybox=$(static_busybox)
-        for tool in sh awk cat date echo env false grep id ls printf ps sed sleep stat test tr true; do
-            links+=(--link "busybox:/bin/$tool")
-        done
-        # The environment is that of NVIDIA's image: its runtime shows all GPUs to such a container.
-        "$(programs)/lab" image --output "$archive.new" --name "$plugin_image" --entrypoint /usr/bin/nvidia-device-plugin \
-            --env NVIDIA_VISIBLE_DEVICES=all --env NVIDIA_DRIVER_CAPABILITIES=utility \
-            --file "$(programs)/deviceplugin:/usr/bin/nvidia-device-plugin" --file "$busybox:/bin/busybox" "${links[@]}"
-        mv "$archive.new" "$archive"
-    fi
-    on_host "$host" /usr/lib/kubeon-lab/kubelet-images <"$archive"
+    archive=$state/images-$(basename "$(programs)")
+    [[ -d $archive ]] || make_images "$archive"
+    on_host "$host" /usr/lib/kubeon-lab/kubelet-images "$shell_image" <"$archive/shell.tar"
+    on_host "$host" /usr/lib/kubeon-lab/kubelet-images <"$archive/plugin.tar"
+}
+
+make_images() {
+    local bin busybox temporary tool shell=()
+    bin=$(programs)
+    busybox=$(static_busybox)
+    shell=(--file "$busybox:/bin/busybox")
+    for tool in sh awk cat date echo env false grep id ls mkdir printf ps rm sed sleep stat test tr true wc; do
+        shell+=(--link "busybox:/bin/$tool")
+    done
+    temporary=$(mktemp -d "$state/.images.XXXXXX")
+    "$bin/lab" image --output "$temporary/shell.tar" --name "$shell_image" "${shell[@]}" \
+        --entrypoint /bin/sleep --entrypoint 2147483647
+    # The environment is that of NVIDIA's image: its runtime shows all GPUs to such a container.
+    "$bin/lab" image --output "$temporary/plugin.tar" --name "$plugin_image" "${shell[@]}" \
+        --file "$bin/deviceplugin:/usr/bin/nvidia-device-plugin" --entrypoint /usr/bin/nvidia-device-plugin \
+        --env NVIDIA_VISIBLE_DEVICES=all --env NVIDIA_DRIVER_CAPABILITIES=utility
+    mv -T "$temporary" "$1"
 }
 
 # Prints the path of a busybox that needs no libraries: an installed one may be the other kind.
