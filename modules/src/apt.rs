@@ -172,12 +172,17 @@ impl Module for Args {
     }
 
     fn report(&self, _host: &dyn Host, done: &[Done], result: &mut Map) -> Result<(), Error> {
-        let worked = |done: &&Done| !matches!(verb(&done.change), None | Some("update" | "manual"));
-        if let Some(output) = done.iter().rev().find(worked).and_then(|done| done.output.as_ref()) {
-            result.insert("stdout".into(), output.stdout.as_str().into());
-            result.insert("stderr".into(), output.stderr.as_str().into());
-        }
+        report(done, result);
         Ok(())
+    }
+}
+
+/// Adds what the last command that changed packages printed.
+pub(super) fn report(done: &[Done], result: &mut Map) {
+    let worked = |done: &&Done| !matches!(verb(&done.change), None | Some("update" | "manual"));
+    if let Some(output) = done.iter().rev().find(worked).and_then(|done| done.output.as_ref()) {
+        result.insert("stdout".into(), output.stdout.as_str().into());
+        result.insert("stderr".into(), output.stderr.as_str().into());
     }
 }
 

@@ -1,6 +1,7 @@
 //! What kubeon-run executes **on a host**: typed modules that plan changes, the one place that applies them, and
 //! the wire over which a runner asks for both. Nothing here prints, and nothing here knows of SSH.
 
+mod accounts;
 mod algorithm;
 mod apply;
 mod attributes;
@@ -43,20 +44,31 @@ pub use table::{Decoded, Spec, spec_of};
 table::modules! {
     apt
     assemble
+    async_status
     blockinfile
     command
     containerd_runtime
     copy
+    cron
+    dpkg_selections
     file
     find
     get_url
+    getent
+    group
+    hostname
     k8s_apply
     k8s_info
     k8s_label
     lineinfile
+    modprobe
+    mount
     nvidia_detect
+    package
+    package_facts
     ping
     raw
+    reboot
     replace
     script
     service
@@ -65,9 +77,12 @@ table::modules! {
     shell
     slurp
     stat
+    sysctl
     systemd
     systemd_service
     tempfile
     unarchive
     uri
+    user
+    wait_for
 }

@@ -22,7 +22,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 pub(crate) use distribution::{Distribution, distribution_of};
-pub(crate) use service::service_manager;
+pub(crate) use mounts::{entry_of, unescaped};
+pub(crate) use service::{service_manager, systemd_runs};
 pub(crate) use subset::Subset;
 
 use crate::host::{Host, Map};
@@ -134,6 +135,11 @@ fn hardware(host: &dyn Host, timeout: Duration, warnings: &mut Vec<String>) -> M
     facts.insert("lvm".into(), devices::lvm(host));
     facts.insert("mounts".into(), sizes.finish(files, warnings));
     facts
+}
+
+/// Returns a host's name with its domain, where one can be found.
+pub(crate) fn full_name(files: Files<'_>, node: &str) -> String {
+    resolve::Lookup::start(files, node).finish()
 }
 
 /// Returns a map of these entries.

@@ -1,0 +1,209 @@
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::host::Map;
+use crate::{Change, Done, Error, ErrorKind, Exec, Host, Module, Plan, Probe, decode};
+
+/// Install or remove packages with whatever the host has: apt, dnf, yum, zypper or apk.
+///
+/// ```yaml
+/// - package:
+///     name: [curl, jq]
+///     state: present
+/// ```
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Args {
+    /// The packages.
+    #[serde(alias = "pkg")]
+    name: Vec<String>,
+    #[serde(default)]
+    state: State,
+    /// The package manager; found out when `auto`.
+    #[serde(default, rename = "use")]
+    manager: Manager,
+    /// Refresh the lists of packages first; with apt.
+    update_cache: Option<bool>,
+    /// Seconds for which lists that were refreshed stay good; with apt.
+    cache_valid_time: Option<u64>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum State {
+    #[default]
+    #[serde(alias = "installed")]
+    Present,
+    #[serde(alias = "removed")]
+    Absent,
+    Latest,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Manager {
+    #[default]
+    Auto,
+    Apt,
+    #[serde(alias = "dnf4", alias = "dnf5")]
+    Dnf,
+    Yum,
+    Zypper,
+    Apk,
+}
+
+/// Where each manager's program is, in the order in which they are looked for.
+const PROGRAMS: [(Manager, &str); 5] = [
+    (Manager::Apt, "/usr/bin/apt-get"),
+    (Manager::Dnf, "/usr/bin/dnf"),
+    (Manager::Yum, "/usr/bin/yum"),
+    (Manager::Zypper, "/usr/bin/zypper"),
+    (Manager::Apk, "/sbin/apk"),
+];
+
+impl Module for Args {
+    fn plan(&self, host: &dyn Host) -> Result<Plan, Error> {
+        if self.name.iter().any(|name| name.is_empty() || name.starts_with('-')) || self.name.is_empty() {
+            return Err(Error::new(ErrorKind::Arguments, "`name` is a list of packages"));
+        }
+        match self.manager_of(host)? {
+            Manager::Apt | Manager::Auto => self.apt(host),
+            manager @ (Manager::Dnf | Manager::Yum | Manager::Zypper) => self.rpm(host, manager),
+            Manager::Apk => self.apk(host),
+        }
+    }
+
+    fn report(&self, _host: &dyn Host, done: &[Done], result: &mut Map) -> Result<(), Error> {
+        crate::apt::report(done, result);
+        Ok(())
+    }
+}
+
+impl Args {
+    fn manager_of(&self, host: &dyn Host) -> Result<Manager, Error> {
+        if self.manager != Manager::Auto {
+            return Ok(self.manager);
+        }
+        // A Debian may have dnf too, and a Fedora apt: whose database it is decides.
+        let debian = host.stat("/var/lib/dpkg/status")?.is_some();
+        for (manager, path) in PROGRAMS {
+            if host.stat(path)?.is_some() && (manager != Manager::Apt || debian) {
+                return Ok(manager);
+            }
+        }
+        Err(Error::new(
+            ErrorKind::Refused,
+            "this host has none of apt, dnf, yum, zypper and apk: install its packages with `command`",
+        ))
+    }
+
+    fn apt(&self, host: &dyn Host) -> Result<Plan, Error> {
+        let state = match self.state {
+            State::Present => "present",
+            State::Absent => "absent",
+            State::Latest => "latest",
+        };
+        let mut args = Map::new();
+        args.insert("name".into(), self.name.iter().map(|name| Value::from(name.as_str())).collect());
+        args.insert("state".into(), state.into());
+        if let Some(update) = self.update_cache {
+            args.insert("update_cache".into(), update.into());
+        }
+        if let Some(seconds) = self.cache_valid_time {
+            args.insert("cache_valid_time".into(), seconds.into());
+        }
+        let apt: crate::apt::Args =
+            decode(&args).map_err(|error| Error::new(ErrorKind::Arguments, error.to_string()))?;
+        apt.plan(host)
+    }
+
+    fn rpm(&self, host: &dyn Host, manager: Manager) -> Result<Plan, Error> {
+        let mut wanted = Vec::new();
+        for name in &self.name {
+            let output = host.probe(&Probe::new(["rpm", "-q", "--whatprovides", "--", name]))?;
+            if output.rc == 127 {
+                return Err(Error::new(ErrorKind::Host, "this host has no `rpm`"));
+            }
+            let installed = output.success();
+            let asked = match self.state {
+                State::Present => !installed,
+                State::Absent => installed,
+                State::Latest => !installed || self.outdated(host, manager, name)?,
+            };
+            if asked {
+                wanted.push(name.as_str());
+            }
+        }
+        if wanted.is_empty() {
+            return Ok(Plan::default());
+        }
+        let line: &[&str] = match (manager, self.state) {
+            (Manager::Zypper, State::Absent) => &["zypper", "--non-interactive", "remove"],
+            (Manager::Zypper, State::Present | State::Latest) => {
+                &["zypper", "--non-interactive", "install", "--auto-agree-with-licenses"]
+            }
+            (Manager::Yum, State::Absent) => &["yum", "-y", "remove"],
+            (Manager::Yum, State::Present) => &["yum", "-y", "install"],
+            (Manager::Yum, State::Latest) if self.all_installed(host, &wanted)? => &["yum", "-y", "update"],
+            (Manager::Yum, State::Latest) => &["yum", "-y", "install"],
+            (_, State::Absent) => &["dnf", "-y", "remove"],
+            (_, State::Present) => &["dnf", "-y", "install"],
+            (_, State::Latest) if self.all_installed(host, &wanted)? => &["dnf", "-y", "upgrade"],
+            (_, State::Latest) => &["dnf", "-y", "install"],
+        };
+        Ok(vec![Change::Exec(Exec::new([line, wanted.as_slice()].concat()))].into())
+    }
+
+    fn all_installed(&self, host: &dyn Host, names: &[&str]) -> Result<bool, Error> {
+        let output = host.probe(&Probe::new([&["rpm", "-q", "--whatprovides", "--"], names].concat()))?;
+        Ok(output.success())
+    }
+
+    fn outdated(&self, host: &dyn Host, manager: Manager, name: &str) -> Result<bool, Error> {
+        if manager == Manager::Zypper {
+            let output = host.probe(&slow(["zypper", "--non-interactive", "--quiet", "list-updates", "--all"]))?;
+            return Ok(output.stdout.lines().any(|line| line.split('|').nth(2).is_some_and(|word| word.trim() == name)));
+        }
+        let program = if manager == Manager::Yum { "yum" } else { "dnf" };
+        let output = host.probe(&slow([program, "-q", "check-update", name]))?;
+        // Source: `dnf(8)`: 100 when there are updates.
+        match output.rc {
+            0 => Ok(false),
+            100 => Ok(true),
+            _ => Err(Error::new(ErrorKind::Host, format!("ask `{program}` for updates: {}", output.stderr.trim()))),
+        }
+    }
+
+    fn apk(&self, host: &dyn Host) -> Result<Plan, Error> {
+        let mut wanted = Vec::new();
+        for name in &self.name {
+            let installed = host.probe(&Probe::new(["apk", "info", "-e", name]))?.success();
+            let asked = match self.state {
+                State::Present => !installed,
+                State::Absent => installed,
+                State::Latest => {
+                    let newer = host.probe(&Probe::new(["apk", "version", "-q", "-l", "<", name]))?;
+                    !installed || newer.stdout.lines().any(|line| line.starts_with(name.as_str()))
+                }
+            };
+            if asked {
+                wanted.push(name.as_str());
+            }
+        }
+        if wanted.is_empty() {
+            return Ok(Plan::default());
+        }
+        let line: &[&str] = match self.state {
+            State::Present => &["apk", "add"],
+            State::Latest => &["apk", "add", "--upgrade"],
+            State::Absent => &["apk", "del"],
+        };
+        Ok(vec![Change::Exec(Exec::new([line, wanted.as_slice()].concat()))].into())
+    }
+}
+
+/// A probe that may download lists of packages.
+fn slow<const N: usize>(argv: [&str; N]) -> Probe {
+    Probe { timeout_s: Some(300), ..Probe::new(argv) }
+}
