@@ -54,9 +54,7 @@ impl Module for Args {
 
     fn plan(&self, host: &dyn Host) -> Result<Plan, Error> {
         let files = Files(host);
-        let boot_id = files.text("/proc/sys/kernel/random/boot_id").ok_or_else(|| {
-            Error::new(ErrorKind::Host, "this host's kernel tells no id of its start: `/proc/sys/kernel/random/boot_id` is missing")
-        })?;
+        let boot_id = boot_id(files)?;
         let uptime: Option<f64> = files.text("/proc/uptime").and_then(|text| text.split(' ').next()?.parse().ok());
         let mut plan = Plan::default().with("boot_id", boot_id.as_str()).with("uptime_s", uptime.unwrap_or_default());
         if let Some(ended) = &self.ended_boot_id {
@@ -75,4 +73,17 @@ impl Module for Args {
         plan.changes.push(Change::Exec(Exec::new(argv)));
         Ok(plan.with("rebooted", false))
     }
+}
+
+/// Returns what differs between two starts of the host: the kernel's own id of a start and, for a container, whose
+/// kernel runs on, when the first process began.
+fn boot_id(files: Files<'_>) -> Result<String, Error> {
+    let kernel = files.text("/proc/sys/kernel/random/boot_id").ok_or_else(|| {
+        let why = "this host's kernel tells no id of its start: `/proc/sys/kernel/random/boot_id` is missing";
+        Error::new(ErrorKind::Host, why)
+    })?;
+    // Source: `proc_pid_stat(5)`: the 22nd field; the second is in parentheses and may hold blanks.
+    let stat = files.text("/proc/1/stat").unwrap_or_default();
+    let began = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(19)).unwrap_or("0");
+    Ok(format!("{kernel}-{began}"))
 }
