@@ -10,8 +10,8 @@ use crate::{Change, Done, Error, ErrorKind, Exec, Expect, Host, Module, Plan};
 mod candidates;
 mod command;
 mod deb;
-mod explain;
-mod lock;
+pub(crate) mod explain;
+pub(crate) mod lock;
 mod packages;
 
 const LISTS: &str = "/var/lib/apt/lists";

@@ -43,6 +43,7 @@ pub use table::{Decoded, Spec, spec_of};
 
 table::modules! {
     apt
+    apt_repo
     assemble
     async_status
     blockinfile

@@ -29,7 +29,7 @@ const HINTS: [(&str, &str); 22] = [
 ];
 
 /// Returns the error of an apt command that failed: its own `E:` lines, what they depend on, and what to do.
-pub(super) fn failure(attempted: &str, output: &Output) -> Error {
+pub(crate) fn failure(attempted: &str, output: &Output) -> Error {
     let mut lines: Vec<&str> = Vec::new();
     let all = || output.stderr.lines().chain(output.stdout.lines());
     let mut unmet = false;
@@ -69,7 +69,7 @@ pub(super) fn failure(attempted: &str, output: &Output) -> Error {
 }
 
 /// Whether an update that ended well could not fetch something: older versions of apt only warn of it.
-pub(super) fn incomplete(output: &Output) -> bool {
+pub(crate) fn incomplete(output: &Output) -> bool {
     let trouble = ["W: Failed to fetch", "W: Some index files failed to download", "W: GPG error", "Err:"];
     output.stderr.lines().chain(output.stdout.lines()).any(|line| trouble.iter().any(|start| line.starts_with(start)))
 }

@@ -17,7 +17,7 @@ const EVERY: Duration = Duration::from_millis(500);
 ///
 /// # Errors
 /// [`ErrorKind::Host`] when one still is after `limit`, with the process that holds it.
-pub(super) fn wait(host: &dyn Host, limit: Duration) -> Result<bool, Error> {
+pub(crate) fn wait(host: &dyn Host, limit: Duration) -> Result<bool, Error> {
     let mut waited = false;
     let end = Instant::now() + limit;
     loop {

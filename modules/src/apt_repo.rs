@@ -1,0 +1,559 @@
+mod key;
+mod offer;
+mod sources;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::apt::{explain, lock};
+use crate::apt_repo::key::Certificate;
+use crate::apt_repo::offer::Offer;
+use crate::apt_repo::sources::{FOLDER, Named, Source};
+use crate::{Change, Content, Done, Error, ErrorKind, Exec, Expect, Host, Module, Plan, Probe, Write};
+
+/// Add a signed apt repository, proven by the packages that it offers.
+///
+/// ```yaml
+/// - apt_repo:
+///     packages: [nvidia-container-toolkit]
+/// - apt_repo:                                # a mirror, without the internet
+///     uri: http://mirror.internal/libnvidia-container/stable/deb/$(ARCH)
+///     key: "{{ lookup('file', 'nvidia.asc') }}"
+///     packages: [nvidia-container-toolkit]
+/// ```
+///
+/// Without arguments it is NVIDIA's repository of the container toolkit. The key is pinned by its fingerprint, taken
+/// out of its armor and written where apt's own user can read it; the repository names it with `signed-by`. Then the
+/// repository's index is fetched, and that alone. apt ends well although it could not use a repository, so what
+/// counts is that the candidate of every one of `packages` comes from here; else all files are put back.
+///
+/// An entry of another file that names the very same repository is taken out of service (commented out, or
+/// `Enabled: no`), since apt fails on two keys for one repository; `state: absent` puts it back. Entries that name
+/// NVIDIA's paths of old are reported, and taken out of service with `disable_old: true`.
+///
+/// The result holds `source_file`, `keyring`, `fingerprint`, `key_expires`, `candidates`, `disabled` and `old`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Args {
+    /// The name of the source file, without its ending.
+    #[serde(default = "toolkit")]
+    name: String,
+    /// The repository's address; apt replaces `$(ARCH)`.
+    #[serde(default = "nvidia")]
+    uri: String,
+    /// The release, or a folder that ends with a slash.
+    #[serde(default = "slash")]
+    suite: String,
+    /// The parts of the release; none where `suite` is a folder.
+    #[serde(default)]
+    components: Vec<String>,
+    /// The key itself, armored or not.
+    key: Option<Content>,
+    /// A file on the host that holds the key.
+    key_file: Option<String>,
+    /// Where the host fetches the key, through the proxy of its environment. By default `gpgkey` in the folder
+    /// `libnvidia-container` of `uri`.
+    key_url: Option<String>,
+    /// The primary key's fingerprint: 40 hexadecimal digits, blanks allowed.
+    #[serde(default = "nvidias_key")]
+    fingerprint: String,
+    /// Where the key is put; `/usr/share/keyrings/NAME-keyring.gpg` by default.
+    keyring: Option<String>,
+    /// How the source file is written.
+    #[serde(default)]
+    format: Format,
+    /// Packages whose candidates must come from this repository.
+    #[serde(default = "toolkit_list")]
+    packages: Vec<String>,
+    /// Whether the repository shall be there.
+    #[serde(default)]
+    state: State,
+    /// Take entries out of service that name NVIDIA's paths of before 2023.
+    #[serde(default)]
+    disable_old: bool,
+    /// Seconds to wait while another package manager is at work.
+    #[serde(default = "two_minutes")]
+    lock_timeout: u64,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Format {
+    /// As the host has it: the file that is there, else deb822 where the distribution's own sources are in it.
+    #[default]
+    Auto,
+    /// One line in `NAME.list`.
+    List,
+    /// A stanza in `NAME.sources`.
+    Deb822,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum State {
+    #[default]
+    Present,
+    Absent,
+}
+
+fn toolkit() -> String {
+    "nvidia-container-toolkit".to_owned()
+}
+
+fn toolkit_list() -> Vec<String> {
+    vec![toolkit()]
+}
+
+fn nvidia() -> String {
+    "https://nvidia.github.io/libnvidia-container/stable/deb/$(ARCH)".to_owned()
+}
+
+fn slash() -> String {
+    "/".to_owned()
+}
+
+/// The primary key that signs NVIDIA's repository of the container toolkit.
+fn nvidias_key() -> String {
+    "C95B321B61E88C1809C4F759DDCAE044F796ECB0".to_owned()
+}
+
+fn two_minutes() -> u64 {
+    120
+}
+
+/// A key that expires within this time is warned of.
+const SOON_S: i64 = 30 * 86_400;
+
+/// Fetches `$1` into the folder `$2` and prints it in base64, since a key may be binary.
+const FETCH: &str = r#"if command -v curl >/dev/null 2>&1; then
+    curl -fsSL --retry 2 --connect-timeout 20 --max-time 60 -o "$2/key" -- "$1" || exit 22
+elif command -v wget >/dev/null 2>&1; then
+    wget -q -T 20 -O "$2/key" -- "$1" || exit 22
+else
+    echo "this host has neither curl nor wget: give the key itself with \`key\`" >&2
+    exit 90
+fi
+base64 <"$2/key""#;
+
+impl Module for Args {
+    fn plan(&self, host: &dyn Host) -> Result<Plan, Error> {
+        self.check()?;
+        self.judge_update(host.applied())?;
+        let output = host.probe(&Probe::new(["dpkg", "--print-architecture"]))?;
+        if !output.success() {
+            let message = "this host has no dpkg: `apt_repo` is for Debian, Ubuntu and their kin";
+            return Err(Error::new(ErrorKind::Refused, message));
+        }
+        let architecture = output.stdout.trim().to_owned();
+        let site = Site { args: self, host, named: Named { uri: &self.uri, suite: &self.suite, architecture: &architecture } };
+        match self.state {
+            State::Present => site.present(),
+            State::Absent => site.absent(),
+        }
+    }
+}
+
+impl Args {
+    fn check(&self) -> Result<(), Error> {
+        let wrong = |message: String| Err(Error::new(ErrorKind::Arguments, message));
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+        if self.name.is_empty() || !self.name.bytes().all(plain) {
+            return wrong(format!("`name` is `{}`: expected letters, digits, `-`, `_` and `.`", self.name));
+        }
+        if !self.uri.contains("://") && !self.uri.starts_with("file:") {
+            return wrong(format!("`uri` is `{}`: expected an address such as https://host/path", self.uri));
+        }
+        let words = self.components.iter().chain([&self.uri, &self.suite]);
+        if let Some(word) = words.into_iter().find(|word| word.is_empty() || word.contains(char::is_whitespace)) {
+            return wrong(format!("`{word}` can't be written in a source file: it is empty or holds a blank"));
+        }
+        if self.suite.ends_with('/') != self.components.is_empty() {
+            return wrong("`components` go with a release; a `suite` that ends with a slash has none".to_owned());
+        }
+        if self.pinned().len() != 40 || !self.pinned().bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return wrong(format!("`fingerprint` is `{}`: expected 40 hexadecimal digits", self.fingerprint));
+        }
+        Ok(())
+    }
+
+    fn pinned(&self) -> String {
+        self.fingerprint.split_whitespace().collect::<String>().to_ascii_uppercase()
+    }
+
+    fn keyring(&self) -> String {
+        self.keyring.clone().unwrap_or_else(|| format!("/usr/share/keyrings/{}-keyring.gpg", self.name))
+    }
+
+    /// Fails when the index could not be fetched, whatever apt's exit status.
+    fn judge_update(&self, applied: &[Done]) -> Result<(), Error> {
+        let Some(output) = applied.iter().rev().find(|done| is_update(&done.change)).and_then(|done| done.output.as_ref())
+        else {
+            return Ok(());
+        };
+        if output.rc == 0 && !explain::incomplete(output) {
+            return Ok(());
+        }
+        Err(explain::failure(&format!("fetch the index of `{}`", self.uri), output))
+    }
+
+    fn text(&self, deb822: bool) -> String {
+        let (uri, suite, keyring) = (&self.uri, &self.suite, self.keyring());
+        let components = self.components.join(" ");
+        if !deb822 {
+            let components = if components.is_empty() { String::new() } else { format!(" {components}") };
+            return format!("deb [signed-by={keyring}] {uri} {suite}{components}\n");
+        }
+        let components = if components.is_empty() { String::new() } else { format!("Components: {components}\n") };
+        format!("Types: deb\nURIs: {uri}\nSuites: {suite}\n{components}Signed-By: {keyring}\n")
+    }
+}
+
+fn is_update(change: &Change) -> bool {
+    matches!(change, Change::Exec(exec) if exec.argv.first().is_some_and(|word| word == "apt-get"))
+}
+
+struct Site<'a> {
+    args: &'a Args,
+    host: &'a dyn Host,
+    named: Named<'a>,
+}
+
+impl Site<'_> {
+    fn present(&self) -> Result<Plan, Error> {
+        let mut plan = Plan { transaction: true, ..Plan::default() };
+        let certificate = self.keyring(&mut plan)?;
+        let sources = Source::all(self.host)?;
+        let path = self.source_path(&sources);
+        let disabled = self.reconcile(&sources, &path, &mut plan)?;
+        let old = self.old(&sources, &path, &mut plan)?;
+        let own = sources.iter().find(|source| source.path == path);
+        if !own.is_some_and(|source| self.is_right(source)) {
+            let text = self.args.text(path.ends_with(".sources"));
+            plan.changes.push(Change::Write(Write { mode: Some(0o644), ..Write::new(&path, text) }));
+        }
+        let updated = self.host.applied().iter().any(|done| is_update(&done.change));
+        let offers = if plan.changes.is_empty() { self.offers()? } else { BTreeMap::new() };
+        let missing = self.missing(&offers);
+        if !plan.changes.is_empty() || !missing.is_empty() {
+            if updated && plan.changes.is_empty() {
+                return Err(self.not_offered(&offers, &missing, &path));
+            }
+            lock::wait(self.host, Duration::from_secs(self.args.lock_timeout))?;
+            plan.changes.push(self.update(&path));
+        }
+        let candidates: BTreeMap<&String, &Option<String>> =
+            offers.iter().map(|(name, offer)| (name, &offer.candidate)).collect();
+        Ok(plan
+            .with("source_file", path)
+            .with("keyring", self.args.keyring())
+            .with("fingerprint", self.args.pinned())
+            .with("key_expires", certificate.expires_s.map(date))
+            .with("candidates", json!(candidates))
+            .with("disabled", disabled)
+            .with("old", old))
+    }
+
+    /// Sees to the key's file; returns the key.
+    fn keyring(&self, plan: &mut Plan) -> Result<Certificate, Error> {
+        let path = self.args.keyring();
+        let now_s = self.host.started_s() as i64;
+        let usable = |certificate: &Certificate| {
+            !certificate.revoked && certificate.expires_s.is_none_or(|expires_s| expires_s > now_s)
+        };
+        let there = self.host.read(&path)?.and_then(|bytes| key::certificates(&bytes).ok()).unwrap_or_default();
+        let there = there.into_iter().find(|found| found.fingerprint == self.args.pinned() && usable(found));
+        let mode = self.host.stat(&path)?.map(|stat| stat.mode);
+        let certificate = match there {
+            Some(certificate) => {
+                if mode.is_some_and(|mode| mode & 0o444 != 0o444) {
+                    plan.changes.push(Change::Chmod { path, mode: 0o644 });
+                }
+                certificate
+            }
+            None => {
+                let (bytes, origin) = self.key()?;
+                let certificate = self.pinned(&bytes, &origin)?;
+                if !usable(&certificate) {
+                    let state = match certificate.expires_s {
+                        Some(expires_s) if !certificate.revoked => format!("expired on {}", date(expires_s)),
+                        Some(_) | None => "was revoked by its owner".to_owned(),
+                    };
+                    let message = format!("the key from {origin} {state}: get the current one, or set this host's clock");
+                    return Err(Error::new(ErrorKind::Refused, message));
+                }
+                let (folder, _) = path.rsplit_once('/').unwrap_or_default();
+                if self.host.stat(folder)?.is_none() {
+                    plan.changes.push(Change::Mkdir { path: folder.to_owned(), mode: Some(0o755) });
+                }
+                let write = Write { mode: Some(0o644), ..Write::new(path, certificate.bytes.clone()) };
+                plan.changes.push(Change::Write(write));
+                certificate
+            }
+        };
+        if let Some(expires_s) = certificate.expires_s.filter(|&expires_s| expires_s < now_s + SOON_S) {
+            plan.warnings.push(format!("the key {} expires on {}", certificate.fingerprint, date(expires_s)));
+        }
+        Ok(certificate)
+    }
+
+    /// Returns the key's bytes as they come, and where they come from.
+    fn key(&self) -> Result<(Vec<u8>, String), Error> {
+        if let Some(content) = &self.args.key {
+            return Ok((self.host.content(content)?, "`key`".to_owned()));
+        }
+        if let Some(path) = &self.args.key_file {
+            let bytes = self.host.read(path)?;
+            let missing = || Error::new(ErrorKind::Host, format!("`key_file`: there is no `{path}` on this host"));
+            return Ok((bytes.ok_or_else(missing)?, format!("`{path}`")));
+        }
+        let folder = self.args.uri.split_inclusive("/libnvidia-container/").next().filter(|head| *head != self.args.uri);
+        let url = self.args.key_url.clone().or_else(|| folder.map(|folder| format!("{folder}gpgkey")));
+        let url = url.ok_or_else(|| {
+            Error::new(ErrorKind::Arguments, "give the repository's key with `key`, `key_file` or `key_url`")
+        })?;
+        let probe = Probe {
+            files: vec![("mark".into(), Vec::new())],
+            timeout_s: Some(200),
+            ..Probe::new(["sh", "-c", FETCH, "fetch", &url, "{scratch}"])
+        };
+        let output = self.host.probe(&probe)?;
+        if !output.success() {
+            let said = output.stderr.trim();
+            let advice = "give the key itself with `key` where this host can't reach it";
+            return Err(Error::new(ErrorKind::Failed, format!("fetch the key from `{url}`: {said}\n{advice}")));
+        }
+        let digits: String = output.stdout.split_whitespace().collect();
+        let bytes = STANDARD.decode(digits).map_err(|error| {
+            Error::new(ErrorKind::Failed, format!("fetch the key from `{url}`: it arrived damaged: {error}"))
+        })?;
+        Ok((bytes, format!("`{url}`")))
+    }
+
+    /// Returns the key of the pinned fingerprint, and it alone.
+    fn pinned(&self, bytes: &[u8], origin: &str) -> Result<Certificate, Error> {
+        let refused = |message: String| Error::new(ErrorKind::Refused, message);
+        let bytes = key::dearmored(bytes).map_err(|error| refused(format!("the key from {origin} {error}")))?;
+        let found = key::certificates(&bytes).map_err(|error| refused(format!("the key from {origin} {error}")))?;
+        let fingerprints: Vec<String> = found.iter().map(|certificate| certificate.fingerprint.clone()).collect();
+        found.into_iter().find(|certificate| certificate.fingerprint == self.args.pinned()).ok_or_else(|| {
+            refused(format!(
+                "the key from {origin} is {}, not {}: somebody else's key, or a new one whose fingerprint you must check",
+                fingerprints.join(", "),
+                self.args.pinned()
+            ))
+        })
+    }
+
+    /// Returns the file that is ours: the one that is there, or as the distribution's own are.
+    fn source_path(&self, sources: &[Source]) -> String {
+        let [list, deb822] = ["list", "sources"].map(|ending| format!("{FOLDER}/{}.{ending}", self.args.name));
+        let there = |path: &String| sources.iter().any(|source| source.path == *path);
+        match self.args.format {
+            Format::List => list,
+            Format::Deb822 => deb822,
+            Format::Auto if there(&list) => list,
+            Format::Auto if there(&deb822) => deb822,
+            Format::Auto => {
+                let distribution = ["debian.sources", "ubuntu.sources"].map(|name| format!("{FOLDER}/{name}"));
+                if distribution.iter().any(there) { deb822 } else { list }
+            }
+        }
+    }
+
+    /// Whether our file names the repository, the key and nothing else.
+    fn is_right(&self, source: &Source) -> bool {
+        let keyring = self.args.keyring();
+        match source.entries().as_slice() {
+            [entry] => {
+                self.named.is_in(entry) == Some(false)
+                    && entry.signed_by.as_deref() == Some(keyring.as_str())
+                    && (self.args.components.is_empty() || source.text.contains(&self.args.components.join(" ")))
+            }
+            _ => false,
+        }
+    }
+
+    /// Takes entries of other files out of service that name the same repository.
+    fn reconcile(&self, sources: &[Source], own: &str, plan: &mut Plan) -> Result<Vec<String>, Error> {
+        let mut disabled = Vec::new();
+        for source in sources.iter().filter(|source| source.path != own) {
+            let mut source = source.clone();
+            let mut touched = false;
+            while let Some((entry, shared)) =
+                source.entries().into_iter().find_map(|entry| self.named.is_in(&entry).map(|shared| (entry, shared)))
+            {
+                if shared {
+                    return Err(Error::new(
+                        ErrorKind::Refused,
+                        format!(
+                            "`{}` names this repository together with others in one stanza: take `{}` out of it",
+                            source.path,
+                            self.named.address()
+                        ),
+                    ));
+                }
+                let key = entry.signed_by.clone().unwrap_or_else(|| "no key of its own".to_owned());
+                plan.warnings.push(format!(
+                    "`{}` names the same repository with {key}: taken out of service, since apt takes one key for each",
+                    source.path
+                ));
+                source.text = source.without(&entry);
+                touched = true;
+            }
+            if touched {
+                disabled.push(source.path.clone());
+                plan.changes.push(Change::Write(Write::new(&source.path, source.text.clone())));
+            }
+        }
+        Ok(disabled)
+    }
+
+    /// Finds entries that name NVIDIA's paths of old.
+    fn old(&self, sources: &[Source], own: &str, plan: &mut Plan) -> Result<Vec<String>, Error> {
+        let is_old = |uri: &String| {
+            uri.split_once("://nvidia.github.io/").is_some_and(|(_, path)| {
+                let mut parts = path.split('/');
+                match (parts.next(), parts.next(), parts.next()) {
+                    (Some("libnvidia-container"), Some("stable" | "experimental"), Some(third)) => {
+                        !matches!(third, "deb" | "rpm")
+                    }
+                    (Some("nvidia-docker" | "nvidia-container-runtime" | "libnvidia-container"), _, _) => true,
+                    _ => false,
+                }
+            })
+        };
+        let mut old = Vec::new();
+        for source in sources.iter().filter(|source| source.path != own) {
+            let mut source = source.clone();
+            let before = source.text.clone();
+            while let Some(entry) = source.entries().into_iter().find(|entry| entry.uris.iter().any(is_old)) {
+                if !old.contains(&source.path) {
+                    old.push(source.path.clone());
+                }
+                if !self.args.disable_old || entry.uris.len() > 1 {
+                    let uris = entry.uris.join(", ");
+                    plan.warnings.push(format!(
+                        "`{}` names {uris}, which NVIDIA no longer serves, so that `apt-get update` fails: give \
+                         `disable_old: true` to take it out of service",
+                        source.path
+                    ));
+                    break;
+                }
+                source.text = source.without(&entry);
+            }
+            if source.text != before {
+                plan.changes.push(Change::Write(Write::new(&source.path, source.text.clone())));
+            }
+        }
+        Ok(old)
+    }
+
+    fn offers(&self) -> Result<BTreeMap<String, Offer>, Error> {
+        if self.args.packages.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let argv = ["apt-cache".to_owned(), "policy".to_owned()].into_iter().chain(self.args.packages.iter().cloned());
+        let output = self.host.probe(&Probe { env: vec![("LC_ALL".into(), "C".into())], ..Probe::new(argv) })?;
+        if !output.success() {
+            return Err(explain::failure("ask apt for its candidates", &output));
+        }
+        Ok(offer::parse(&output.stdout))
+    }
+
+    /// Returns the packages whose candidate does not come from here.
+    fn missing(&self, offers: &BTreeMap<String, Offer>) -> Vec<String> {
+        let address = self.named.address();
+        let from_here = |name: &&String| offers.get(*name).is_some_and(|offer| offer.is_from(&address));
+        self.args.packages.iter().filter(|name| !from_here(name)).cloned().collect()
+    }
+
+    fn not_offered(&self, offers: &BTreeMap<String, Offer>, missing: &[String], path: &str) -> Error {
+        let address = self.named.address();
+        let mut told = Vec::new();
+        for name in missing {
+            let offer = offers.get(name);
+            let known = offer.is_some_and(|offer| offer.is_known_from(&address));
+            told.push(match offer.and_then(|offer| offer.candidate.as_deref().map(|version| (offer, version))) {
+                None => format!("`{name}` is not offered"),
+                Some((offer, version)) => {
+                    let origins: Vec<&str> =
+                        offer.origins().iter().map(String::as_str).filter(|origin| origin.contains(':')).collect();
+                    let from = if origins.is_empty() { "this host's own database".to_owned() } else { origins.join(", ") };
+                    let why = if known { ", by a pin or a higher version" } else { ", and this repository has none" };
+                    format!("the candidate of `{name}` is {version} from {from}{why}")
+                }
+            });
+        }
+        Error::new(
+            ErrorKind::Failed,
+            format!("`{path}` names `{address}` and its index was fetched, yet {}", told.join("; ")),
+        )
+    }
+
+    /// Fetches the index of this repository alone, and leaves the others' as they are.
+    fn update(&self, path: &str) -> Change {
+        let options = [
+            format!("Dir::Etc::sourcelist={path}"),
+            "Dir::Etc::sourceparts=-".to_owned(),
+            "APT::Get::List-Cleanup=0".to_owned(),
+            "APT::Update::Error-Mode=any".to_owned(),
+            "Acquire::Retries=3".to_owned(),
+            format!("DPkg::Lock::Timeout={}", self.args.lock_timeout),
+        ];
+        let mut argv = vec!["apt-get".to_owned()];
+        argv.extend(options.into_iter().flat_map(|option| ["-o".to_owned(), option]));
+        argv.push("update".to_owned());
+        Change::Exec(Exec {
+            argv,
+            env: vec![("LC_ALL".into(), "C".into())],
+            chdir: Some("/".into()),
+            expect: Expect::Any,
+            ..Exec::default()
+        })
+    }
+
+    /// Removes the source file and the key, and puts back what was taken out of service.
+    fn absent(&self) -> Result<Plan, Error> {
+        let mut plan = Plan { transaction: true, ..Plan::default() };
+        let sources = Source::all(self.host)?;
+        let keyring = self.args.keyring();
+        let mut still_used = false;
+        for source in &sources {
+            let own = ["list", "sources"].iter().any(|ending| source.path == format!("{FOLDER}/{}.{ending}", self.args.name));
+            let restored = source.restored();
+            if own {
+                plan.changes.push(Change::Remove { path: source.path.clone() });
+                continue;
+            }
+            if restored != source.text {
+                plan.changes.push(Change::Write(Write::new(&source.path, restored.clone())));
+            }
+            still_used |= restored.contains(&keyring);
+        }
+        if self.host.stat(&keyring)?.is_some() {
+            if still_used {
+                plan.warnings.push(format!("`{keyring}` stays: another source file names it"));
+            } else {
+                plan.changes.push(Change::Remove { path: keyring.clone() });
+            }
+        }
+        Ok(plan.with("keyring", keyring))
+    }
+}
+
+/// Returns a day as `YYYY-MM-DD`, in UTC. Source: Howard Hinnant's `civil_from_days`.
+fn date(seconds: i64) -> String {
+    let days = seconds.div_euclid(86_400) + 719_468;
+    let era = days.div_euclid(146_097);
+    let day_of_era = days.rem_euclid(146_097);
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted = (5 * day_of_year + 2) / 153;
+    let (day, month) = (day_of_year - (153 * shifted + 2) / 5 + 1, if shifted < 10 { shifted + 3 } else { shifted - 9 });
+    format!("{:04}-{month:02}-{day:02}", year_of_era + era * 400 + i64::from(month <= 2))
+}
