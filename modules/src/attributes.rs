@@ -9,7 +9,6 @@ use crate::{Change, Error, ErrorKind, FileKind, Host, Mode, Probe, Stat, Write};
 pub(crate) struct Account {
     pub name: String,
     pub uid: u32,
-    #[expect(dead_code, reason = "for keys and homes that are given to their user")]
     pub gid: u32,
     pub home: String,
 }

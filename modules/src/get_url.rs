@@ -7,7 +7,7 @@ use crate::attributes::{Wanted, describe};
 use crate::host::Map;
 use crate::transfer::{AGENT, FETCH, Transfer, failure};
 use crate::{
-    Algorithm, Change, Done, Error, ErrorKind, Exec, Expect, FileKind, Host, Mode, Module, Output, Plan, Probe, paths,
+    Algorithm, Change, Done, Error, ErrorKind, Exec, Expect, FileKind, Host, Mode, Module, Plan, paths,
 };
 
 /// Download a file to the host.
@@ -243,18 +243,9 @@ impl Args {
             let size = algorithm.of(b"").len();
             return if hexadecimal && digits.len() == size { Ok((algorithm, digits)) } else { Err(wrong()) };
         }
-        let mut files = Vec::new();
-        for (name, content) in self.transfer(value).files()? {
-            files.push((name, host.content(&content)?));
-        }
-        let script = format!("{FETCH}fetch \"$1\" \"$1/list\" >&2 && cat \"$1/list\"");
-        let probe = Probe { files, ..Probe::new(["/bin/sh", "-c", &script, "get_url", "{scratch}"]) };
-        let output: Output = host.probe(&probe)?;
-        if !output.success() {
-            return Err(failure(value, output.rc, &output.stderr));
-        }
+        let list = self.transfer(value).read(host)?;
         let name = name_of(&self.url)?;
-        listed(&output.stdout, name, algorithm.of(b"").len()).map(|digits| (algorithm, digits)).ok_or_else(|| {
+        listed(&list, name, algorithm.of(b"").len()).map(|digits| (algorithm, digits)).ok_or_else(|| {
             Error::new(ErrorKind::Failed, format!("the list of checksums at `{value}` names no `{name}`"))
         })
     }

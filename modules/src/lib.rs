@@ -46,6 +46,7 @@ table::modules! {
     apt_repo
     assemble
     async_status
+    authorized_key
     blockinfile
     command
     containerd_runtime
@@ -61,6 +62,7 @@ table::modules! {
     k8s_apply
     k8s_info
     k8s_label
+    known_hosts
     lineinfile
     modprobe
     mount

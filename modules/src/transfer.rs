@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Content, Error, ErrorKind};
+use crate::{Content, Error, ErrorKind, Host, Probe};
 
 /// Who asks for a URL, and how.
 #[derive(Debug, Clone, Copy)]
@@ -22,6 +22,25 @@ pub(crate) struct Transfer<'a> {
     pub ca_path: Option<&'a str>,
     pub client_cert: Option<&'a str>,
     pub client_key: Option<&'a str>,
+}
+
+/// A request without headers, name or password.
+pub(crate) fn plain<'a>(url: &'a str, no_headers: &'a BTreeMap<String, String>, validate_certs: bool) -> Transfer<'a> {
+    Transfer {
+        url,
+        headers: no_headers,
+        user: None,
+        password: None,
+        agent: AGENT,
+        timeout_s: 30,
+        follow_redirects: true,
+        validate_certs,
+        use_proxy: true,
+        use_netrc: true,
+        ca_path: None,
+        client_cert: None,
+        client_key: None,
+    }
 }
 
 /// How this program names itself to servers.
@@ -120,6 +139,21 @@ impl Transfer<'_> {
             files.push(("plain", String::new()));
         }
         Ok(files.into_iter().map(|(name, text)| (name.to_owned(), Content::Inline(text.into_bytes()))).collect())
+    }
+
+    /// Returns the text at the URL, downloaded by the host.
+    ///
+    /// # Errors
+    /// As [`failure`].
+    pub fn read(&self, host: &dyn Host) -> Result<String, Error> {
+        let mut files = Vec::new();
+        for (name, content) in self.files()? {
+            files.push((name, host.content(&content)?));
+        }
+        let script = format!("{FETCH}fetch \"$1\" \"$1/text\" >&2 && cat \"$1/text\"");
+        let probe = Probe { files, ..Probe::new(["/bin/sh", "-c", &script, "fetch", "{scratch}"]) };
+        let output = host.probe(&probe)?;
+        if output.success() { Ok(output.stdout) } else { Err(failure(self.url, output.rc, &output.stderr)) }
     }
 
     fn check(&self) -> Result<(), Error> {

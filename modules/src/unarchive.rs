@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use crate::attributes::{Wanted, describe};
 use crate::host::Map;
-use crate::transfer::{AGENT, FETCH, Transfer, failure};
+use crate::transfer::{FETCH, failure, plain};
 use crate::{Change, Content, Done, Error, ErrorKind, Exec, Expect, FileKind, Host, Mode, Module, Plan, Probe, paths};
 
 /// How long listing and comparing an archive may take.
@@ -184,21 +184,8 @@ impl Args {
                 begin: String::new(),
             },
             Source::Url(url) => {
-                let transfer = Transfer {
-                    url,
-                    headers: &BTreeMap::new(),
-                    user: None,
-                    password: None,
-                    agent: AGENT,
-                    timeout_s: 30,
-                    follow_redirects: true,
-                    validate_certs: self.validate_certs,
-                    use_proxy: true,
-                    use_netrc: true,
-                    ca_path: None,
-                    client_cert: None,
-                    client_key: None,
-                };
+                let no_headers = BTreeMap::new();
+                let transfer = plain(url, &no_headers, self.validate_certs);
                 let begin = format!("{FETCH}\nfetch {{scratch}} {{scratch}}/archive >&2 || exit\n");
                 Prepared { archive, files: transfer.files()?, begin }
             }

@@ -433,3 +433,24 @@ fn archives() {
     assert!(result["changed"] == true && folder.text("sent/a/x") == "1\n", "{result:?}");
     assert_eq!(runner.fetched.get(), 1);
 }
+
+#[test]
+fn keys_of_servers_and_users() {
+    let folder = Folder::new();
+    let path = folder.path("ssh/known_hosts");
+    let args = json!({"name": "h", "key": "h ssh-ed25519 AAAA", "path": path, "hash_host": true});
+    converges(&folder, "known_hosts", args);
+    let line = folder.text("ssh/known_hosts");
+    assert!(line.starts_with("|1|") && line.ends_with(" ssh-ed25519 AAAA\n"), "{line}");
+    converges(&folder, "known_hosts", json!({"name": "h", "path": path, "state": "absent"}));
+    assert_eq!(folder.text("ssh/known_hosts"), "");
+    let keys = folder.path("keys/authorized_keys");
+    let args = json!({"user": "root", "key": "ssh-ed25519 AAAA me", "path": keys});
+    if fs::metadata(&folder.0).expect("own folder").uid() == 0 {
+        converges(&folder, "authorized_key", args);
+        assert_eq!(
+            (folder.text("keys/authorized_keys").as_str(), folder.mode("keys")),
+            ("ssh-ed25519 AAAA me\n", 0o700)
+        );
+    }
+}
