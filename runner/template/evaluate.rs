@@ -46,13 +46,6 @@ impl Context {
     pub fn new(templar: &Templar) -> Rc<Context> {
         Rc::new(Context { templar: templar.clone(), session: Rc::default() })
     }
-
-    /// Returns the context of another host.
-    pub fn of_host(&self, name: &str) -> Option<Rc<Context>> {
-        let variables = self.templar.inner.variables.host(name)?;
-        let templar = Templar::new(variables, self.templar.inner.folders.clone());
-        Some(Rc::new(Context { templar, session: self.session.clone() }))
-    }
 }
 
 /// Renders a template: natively when it is a lone expression.
@@ -304,7 +297,6 @@ impl Evaluator {
         }
         Ok(match &**name {
             "omit" => Live::Done(Value::Omit),
-            "hostvars" if !variables.hosts().is_empty() => Live::Hosts(self.context.clone()),
             "vars" => Live::Variables(self.context.clone()),
             _ => match functions::find(name) {
                 Some(function) => Live::Function(Rc::new(Function::Builtin(function))),
@@ -393,7 +385,6 @@ impl Evaluator {
 
     fn missing(&self, node: &Node, of: &Live, name: &str, shown: &str) -> Live {
         let message = match (of, shown.parse::<i64>()) {
-            (Live::Hosts(_), _) => format!("no host named '{shown}' in `hostvars`"),
             (_, Ok(_)) => format!("object of type '{}' has no attribute {shown}", of.type_name()),
             (_, Err(_)) => format!("object of type '{}' has no attribute '{shown}'", of.type_name()),
         };

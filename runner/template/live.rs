@@ -13,7 +13,7 @@ use super::error::TemplateError;
 use super::evaluate::{Code, Context, render};
 use super::functions::Function;
 use crate::source::nearest;
-use crate::value::{Map, Str, Trust, Value};
+use crate::value::{Lazy, Map, Str, Trust, Value};
 
 pub(super) type Result<T> = std::result::Result<T, TemplateError>;
 pub(super) type Entries = IndexMap<Value, Live>;
@@ -34,9 +34,7 @@ pub(super) enum Live {
     Module(Rc<IndexMap<Arc<str>, Live>>),
     Function(Rc<Function>),
     Loop(Rc<Loop>),
-    /// `hostvars`.
-    Hosts(Rc<Context>),
-    /// `vars`, or an entry of `hostvars`.
+    /// `vars`.
     Variables(Rc<Context>),
     Moment(Moment),
     Duration(SignedDuration),
@@ -177,7 +175,7 @@ impl Live {
             Live::Undefined(_) => "AnsibleUndefined",
             Live::Done(value) | Live::Lazy(value, _) => type_name(value),
             Live::List(_) => "list",
-            Live::Map(_) | Live::Hosts(_) | Live::Variables(_) => "dict",
+            Live::Map(_) | Live::Variables(_) => "dict",
             Live::Namespace(_) => "Namespace",
             Live::Module(_) => "TemplateModule",
             Live::Function(_) => "function",
@@ -199,6 +197,13 @@ impl Live {
     pub fn force(&self) -> Result<Value> {
         match self {
             Live::Undefined(undefined) => Err(undefined.raise()),
+            Live::Done(Value::Lazy(lazy)) => {
+                let entries = lazy.keys().into_iter().map(|key| {
+                    let value = made(&**lazy, &key)?.unwrap_or(Live::NULL).force()?;
+                    Ok((Value::str(key), value))
+                });
+                Ok(Value::map(entries.collect::<Result<Map>>()?))
+            }
             Live::Done(value) => Ok(value.clone()),
             Live::Lazy(value, context) => forced(value, context),
             Live::List(items) => {
@@ -215,14 +220,6 @@ impl Live {
                 let entries = variables.names().into_iter().map(|name| {
                     let value = variables.get(&name).unwrap_or_default();
                     Ok((Value::str(name), Live::of(&value, context)?.force()?))
-                });
-                Ok(Value::map(entries.collect::<Result<Map>>()?))
-            }
-            Live::Hosts(context) => {
-                let hosts = context.templar.inner.variables.hosts();
-                let entries = hosts.into_iter().filter_map(|name| {
-                    let host = context.of_host(&name)?;
-                    Some(Live::Variables(host).force().map(|value| (Value::str(name), value)))
                 });
                 Ok(Value::map(entries.collect::<Result<Map>>()?))
             }
@@ -246,7 +243,6 @@ impl Live {
             | Live::Module(_)
             | Live::Function(_)
             | Live::Loop(_)
-            | Live::Hosts(_)
             | Live::Variables(_)
             | Live::Moment(_) => true,
         })
@@ -274,9 +270,7 @@ impl Live {
                 map.keys().cloned().map(Live::Done).collect()
             }
             Live::Done(Value::Str(text)) => text.as_str().chars().map(|c| Live::from(c.to_string())).collect(),
-            Live::Hosts(context) => {
-                context.templar.inner.variables.hosts().into_iter().map(|name| Value::str(name).into()).collect()
-            }
+            Live::Done(Value::Lazy(lazy)) => lazy.keys().into_iter().map(|key| Value::str(key).into()).collect(),
             Live::Variables(context) => {
                 context.templar.inner.variables.names().into_iter().map(|name| Value::str(name).into()).collect()
             }
@@ -300,7 +294,13 @@ impl Live {
             Live::Lazy(Value::Map(map), context) => {
                 Some(map.iter().map(|(key, value)| Ok((key.clone(), settled(value, context)?))).collect())
             }
-            Live::Hosts(_) | Live::Variables(_) => Some(self.force().map(|value| match value {
+            Live::Done(Value::Lazy(lazy)) => Some(
+                lazy.keys()
+                    .into_iter()
+                    .map(|key| Ok((Value::str(key.clone()), made(&**lazy, &key)?.unwrap_or(Live::NULL))))
+                    .collect(),
+            ),
+            Live::Variables(_) => Some(self.force().map(|value| match value {
                 Value::Map(map) => map.iter().map(|(key, value)| (key.clone(), Live::Done(value.clone()))).collect(),
                 _ => Vec::new(),
             })),
@@ -316,7 +316,7 @@ impl Live {
             Live::Done(Value::List(items)) | Live::Lazy(Value::List(items), _) => items.len(),
             Live::Done(Value::Map(map)) | Live::Lazy(Value::Map(map), _) => map.len(),
             Live::Done(Value::Str(text)) => text.as_str().chars().count(),
-            Live::Hosts(context) => context.templar.inner.variables.hosts().len(),
+            Live::Done(Value::Lazy(lazy)) => lazy.keys().len(),
             Live::Variables(context) => context.templar.inner.variables.names().len(),
             Live::Loop(state) => state.items.len(),
             _ => return None,
@@ -324,14 +324,7 @@ impl Live {
     }
 
     pub fn is_map(&self) -> bool {
-        matches!(
-            self,
-            Live::Map(_)
-                | Live::Done(Value::Map(_))
-                | Live::Lazy(Value::Map(_), _)
-                | Live::Hosts(_)
-                | Live::Variables(_)
-        )
+        matches!(self, Live::Map(_) | Live::Done(Value::Map(_)) | Live::Lazy(Value::Map(_), _) | Live::Variables(_))
     }
 
     pub fn is_list(&self) -> bool {
@@ -368,7 +361,10 @@ impl Live {
                 let length = text.as_str().chars().count();
                 nth(length).and_then(|nth| text.as_str().chars().nth(nth)).map(|c| Live::from(c.to_string()))
             }
-            Live::Hosts(context) => key.as_str().and_then(|name| context.of_host(name)).map(Live::Variables),
+            Live::Done(Value::Lazy(lazy)) => match key.as_str() {
+                Some(key) => made(&**lazy, key)?,
+                None => None,
+            },
             Live::Variables(context) => {
                 let found = key.as_str().and_then(|name| context.templar.inner.variables.get(name));
                 found.map(|value| settled(&value, context)).transpose()?
@@ -390,6 +386,18 @@ pub(super) fn settled(value: &Value, context: &Rc<Context>) -> Result<Live> {
     }
 }
 
+/// Returns an entry of a mapping that makes its entries when asked; one whose template fails for want of a variable
+/// stays to be asked about.
+fn made(lazy: &dyn Lazy, key: &str) -> Result<Option<Live>> {
+    match lazy.get(key) {
+        Ok(found) => Ok(found.map(Live::Done)),
+        Err(message) if message.contains("is undefined") || message.contains("has no attribute") => {
+            Ok(Some(Undefined::new(key, message).into()))
+        }
+        Err(message) => Err(TemplateError::new(Default::default(), message)),
+    }
+}
+
 fn forced(value: &Value, context: &Rc<Context>) -> Result<Value> {
     if !holds_trusted(value) {
         return Ok(value.clone());
@@ -404,7 +412,7 @@ fn forced(value: &Value, context: &Rc<Context>) -> Result<Value> {
             let entries = map.iter().map(|(key, value)| Ok((forced(key, context)?, forced(value, context)?)));
             Value::map(entries.collect::<Result<Map>>()?)
         }
-        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Omit => value.clone(),
+        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Omit | Value::Lazy(_) => value.clone(),
     })
 }
 
@@ -414,7 +422,7 @@ pub(super) fn holds_trusted(value: &Value) -> bool {
         Value::Str(text) => text.trust == Trust::Template,
         Value::List(items) => items.iter().any(holds_trusted),
         Value::Map(map) => map.iter().any(|(key, value)| holds_trusted(key) || holds_trusted(value)),
-        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Omit => false,
+        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Omit | Value::Lazy(_) => false,
     }
 }
 
@@ -426,7 +434,7 @@ pub(super) fn type_name(value: &Value) -> &'static str {
         Value::Float(_) => "float",
         Value::Str(_) => "str",
         Value::List(_) => "list",
-        Value::Map(_) => "dict",
+        Value::Map(_) | Value::Lazy(_) => "dict",
         Value::Omit => "Omit",
     }
 }

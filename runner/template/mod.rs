@@ -42,15 +42,6 @@ pub trait Variables: Send + Sync {
     fn get(&self, name: &str) -> Option<Value>;
     /// Returns the names of all variables.
     fn names(&self) -> Vec<Arc<str>>;
-    /// Returns another host's variables, for `hostvars[name]`; they are rendered as that host sees them.
-    fn host(&self, name: &str) -> Option<Arc<dyn Variables>> {
-        let _ = name;
-        None
-    }
-    /// Returns the names that `hostvars` has. With none, `hostvars` is a variable like any other.
-    fn hosts(&self) -> Vec<Arc<str>> {
-        Vec::new()
-    }
 }
 
 /// Where lookups and includes look for files.
@@ -96,14 +87,6 @@ impl Variables for Layer {
         names.dedup();
         names
     }
-
-    fn host(&self, name: &str) -> Option<Arc<dyn Variables>> {
-        self.under.host(name)
-    }
-
-    fn hosts(&self) -> Vec<Arc<str>> {
-        self.under.hosts()
-    }
 }
 
 impl Templar {
@@ -147,7 +130,9 @@ impl Templar {
             Value::List(_) | Value::Map(_) => Live::Lazy(value.clone(), context).force(),
             Value::Str(text) if text.is_template() => evaluate::render(text, &context)?.force(),
             Value::Str(text) => Ok(Value::Str(Str::data(text.shared().clone()).at(text.place))),
-            Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Omit => Ok(value.clone()),
+            Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Omit | Value::Lazy(_) => {
+                Ok(value.clone())
+            }
         }
     }
 
@@ -244,7 +229,7 @@ fn not_boolean(place: Place, value: &Value) -> TemplateError {
         Value::Str(_) => {
             "compare it, as in `x == 'yes'`; for \"is not empty\" use `x | length > 0`, for \"yes\" or \"no\" `x | bool`"
         }
-        Value::List(_) | Value::Map(_) => "for \"is not empty\" use `x | length > 0`",
+        Value::List(_) | Value::Map(_) | Value::Lazy(_) => "for \"is not empty\" use `x | length > 0`",
         Value::Int(_) | Value::Float(_) => "compare it, as in `x > 0`",
         Value::Null | Value::Omit => "use `x is not none`, or `x is defined`",
         Value::Bool(_) => "compare it",

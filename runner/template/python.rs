@@ -71,7 +71,7 @@ pub(super) fn has_method(of: &Live, name: &str) -> bool {
         Live::Done(Value::Str(_)) => TEXT,
         Live::Done(Value::List(_)) | Live::Lazy(Value::List(_), _) | Live::List(_) => LIST,
         Live::Done(Value::Map(_)) | Live::Lazy(Value::Map(_), _) | Live::Map(_) => MAP,
-        Live::Hosts(_) | Live::Variables(_) => VIEW,
+        Live::Done(Value::Lazy(_)) | Live::Variables(_) => VIEW,
         Live::Done(Value::Int(_)) => &["bit_length"],
         Live::Done(Value::Float(_)) => &["is_integer"],
         Live::Moment(_) => MOMENT,
@@ -167,7 +167,7 @@ pub(super) fn call(evaluator: &mut Evaluator, of: &Live, name: &str, arguments: 
         Live::List(items) => list_method(&mut items.borrow_mut(), name, &given),
         Live::Done(Value::List(_)) | Live::Lazy(Value::List(_), _) => list_method(&mut of.items()?, name, &given),
         Live::Map(entries) => map_method(&mut entries.borrow_mut(), name, &given),
-        Live::Done(Value::Map(_)) | Live::Lazy(Value::Map(_), _) | Live::Hosts(_) | Live::Variables(_) => {
+        Live::Done(Value::Map(_)) | Live::Lazy(Value::Map(_), _) | Live::Done(Value::Lazy(_)) | Live::Variables(_) => {
             if name == "get" {
                 let found = of.item(&given.required(0, "key")?.force()?)?;
                 return Ok(found.or_else(|| given.get(1, "default")).unwrap_or(Live::NULL));

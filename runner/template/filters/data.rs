@@ -6,7 +6,7 @@ use base64::Engine;
 
 use crate::template::call::{Call, Filter, callable};
 use crate::template::live::{Live, Result, holds_trusted};
-use crate::value::{Map, Str, Value};
+use crate::value::{Map, Str, Value, realized};
 use crate::yaml;
 
 pub(super) const FILTERS: &[Filter] = &[
@@ -95,6 +95,7 @@ fn write_json(out: &mut String, value: &Value, style: &JsonStyle, comma: &str, c
     };
     match value {
         Value::Null | Value::Omit => out.push_str("null"),
+        Value::Lazy(lazy) => write_json(out, &Value::map(realized(&**lazy)), style, comma, colon, depth),
         Value::Bool(flag) => out.push_str(if *flag { "true" } else { "false" }),
         Value::Int(number) => drop(write!(out, "{number}")),
         Value::Float(number) if number.is_nan() => out.push_str("NaN"),
@@ -225,7 +226,7 @@ fn boolean(call: &mut Call<'_>) -> Result<Live> {
         }
         Value::Int(number) => (*number == 1).into(),
         Value::Float(number) => (*number == 1.0).into(),
-        Value::List(_) | Value::Map(_) | Value::Omit => false.into(),
+        Value::List(_) | Value::Map(_) | Value::Omit | Value::Lazy(_) => false.into(),
     })
 }
 
