@@ -154,9 +154,13 @@ pub struct KubeRequest {
     pub content_type: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<serde_json::Value>,
-    /// How long the answer may take, retries included; `None` stands for 30 seconds.
+    /// How long the answer may take, retries included; `None` stands for [`KubeRequest::DEFAULT_TIMEOUT_S`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_s: Option<u64>,
+}
+
+impl KubeRequest {
+    pub const DEFAULT_TIMEOUT_S: u64 = 30;
 }
 
 /// What the API server answered, whatever its status.

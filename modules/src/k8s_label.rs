@@ -114,6 +114,9 @@ impl Module for Args {
             return Err(bad(format!("`{key}` is no label's name: expected NAME or DOMAIN/NAME, NAME as a value is")));
         }
         let api = Api::new(host, self.kubeconfig.as_deref(), self.context.as_deref());
+        if let Some(node) = self.by_its_name(&api)? {
+            return self.plan_for(&api, &node);
+        }
         let mut nodes = Vec::new();
         let found = api.until(Duration::from_secs(self.wait_s), || {
             nodes = self.nodes(&api)?;
@@ -142,6 +145,17 @@ fn is_label_key(key: &str) -> bool {
 }
 
 impl Args {
+    /// Returns the node of exactly this name where all else that is known speaks for it: no need to read all nodes,
+    /// which are many where this is asked for each of them.
+    fn by_its_name(&self, api: &Api) -> Result<Option<Value>, Error> {
+        let Some(name) = self.name.as_deref().map(str::to_ascii_lowercase).filter(|name| is_label_value(name)) else {
+            return Ok(None);
+        };
+        let Some(node) = api.get(&format!("/api/v1/nodes/{name}"))? else { return Ok(None) };
+        let all_agree = self.voices(std::slice::from_ref(&node))?.iter().all(|(_, nodes)| !nodes.is_empty());
+        Ok(all_agree.then_some(node))
+    }
+
     fn nodes(&self, api: &Api) -> Result<Vec<Value>, Error> {
         api.list("/api/v1/nodes", "")?.ok_or_else(|| {
             let request = api.request("GET", "/api/v1/nodes");
@@ -149,8 +163,8 @@ impl Args {
         })
     }
 
-    /// Returns the node that is meant; `None` when no node is.
-    fn find(&self, nodes: &[Value]) -> Result<Option<Value>, Error> {
+    /// Returns each identifier that is given and the nodes that have it.
+    fn voices<'a>(&self, nodes: &'a [Value]) -> Result<Vec<(String, Vec<&'a Value>)>, Error> {
         let mut said: Vec<(String, Vec<&Value>)> = Vec::new();
         if let Some(id) = &self.machine_id {
             let id = id.trim();
@@ -172,6 +186,12 @@ impl Args {
         if said.is_empty() {
             return Err(bad("which node? give `name`, `address`, `machine_id` or `hostname`"));
         }
+        Ok(said)
+    }
+
+    /// Returns the node that is meant; `None` when no node is.
+    fn find(&self, nodes: &[Value]) -> Result<Option<Value>, Error> {
+        let mut said = self.voices(nodes)?;
         said.retain(|(_, nodes)| !nodes.is_empty());
         let Some((_, first)) = said.first() else { return Ok(None) };
         let shared: Vec<&&Value> =

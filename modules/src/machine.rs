@@ -233,7 +233,13 @@ impl Host for Machine<'_> {
     #[cfg(feature = "kubernetes")]
     fn kubernetes(&self, request: &KubeRequest) -> Result<KubeAnswer, Error> {
         self.progress(&format!("{} {}", request.method, request.path));
-        self.kubernetes.borrow_mut().ask(request, &self.env)
+        let Some(left) = self.timeout(None) else { return self.kubernetes.borrow_mut().ask(request, &self.env) };
+        if left.is_zero() {
+            return Err(Error::new(ErrorKind::Failed, "the task's time is up"));
+        }
+        let own = request.timeout_s.unwrap_or(KubeRequest::DEFAULT_TIMEOUT_S);
+        let request = KubeRequest { timeout_s: Some(own.min(left.as_secs().max(1))), ..request.clone() };
+        self.kubernetes.borrow_mut().ask(&request, &self.env)
     }
 
     #[cfg(not(feature = "kubernetes"))]

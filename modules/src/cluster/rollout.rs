@@ -172,7 +172,10 @@ pub(crate) fn wait(api: &Api, resource: &Resource, object: &Object, limit: Durat
         last = match api.get(&path)? {
             Some(mut live) => {
                 live["kind"] = object.kind.as_str().into();
-                state_of(&live)
+                match state_of(&live) {
+                    State::Ready if object.kind == "DaemonSet" => unscheduled(api, &live)?,
+                    state => state,
+                }
             }
             None => State::Waiting("it is not there".into()),
         };
@@ -186,6 +189,59 @@ pub(crate) fn wait(api: &Api, resource: &Resource, object: &Object, limit: Durat
     let why = reasons(api, &path, object).unwrap_or_default();
     let why = if why.is_empty() { String::new() } else { format!("; {}", why.join("; ")) };
     Err(Error::new(ErrorKind::Failed, format!("{}: {said}{why}", object.title())).with("reasons", why))
+}
+
+/// Counts the nodes that a DaemonSet is for: its controller may not have seen a label yet that was set just before, and
+/// is content with fewer until then.
+fn unscheduled(api: &Api, object: &Value) -> Result<State, Error> {
+    let pod = &object["spec"]["template"]["spec"];
+    // Which nodes an affinity leaves is the scheduler's to say.
+    if pod["affinity"].is_object() {
+        return Ok(State::Ready);
+    }
+    let selector: Vec<String> = pod["nodeSelector"]
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()))
+        .collect();
+    let query = match selector.is_empty() {
+        true => String::new(),
+        false => format!("&labelSelector={}", encoded(&selector.join(","))),
+    };
+    let nodes = api.list("/api/v1/nodes", &query)?.unwrap_or_default();
+    let tolerations = pod["tolerations"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let suitable = nodes.iter().filter(|node| {
+        let taints = node["spec"]["taints"].as_array().map(Vec::as_slice).unwrap_or_default();
+        taints.iter().all(|taint| is_tolerated(taint, tolerations))
+    });
+    let (wanted, scheduled) = (suitable.count() as i64, count(object, "desiredNumberScheduled"));
+    match scheduled < wanted {
+        true => Ok(State::Waiting(format!("it is on {scheduled} of {wanted} suitable nodes"))),
+        false => Ok(State::Ready),
+    }
+}
+
+fn is_tolerated(taint: &Value, tolerations: &[Value]) -> bool {
+    let (key, effect) = (text(taint, "/key"), text(taint, "/effect"));
+    // Source: the tolerations that the DaemonSet controller adds by itself.
+    let added = [
+        "node.kubernetes.io/not-ready",
+        "node.kubernetes.io/unreachable",
+        "node.kubernetes.io/disk-pressure",
+        "node.kubernetes.io/memory-pressure",
+        "node.kubernetes.io/pid-pressure",
+        "node.kubernetes.io/unschedulable",
+    ];
+    effect == "PreferNoSchedule"
+        || added.contains(&key)
+        || tolerations.iter().any(|toleration| {
+            let (own_key, own_effect) = (text(toleration, "/key"), text(toleration, "/effect"));
+            let any = text(toleration, "/operator") == "Exists";
+            (own_effect.is_empty() || own_effect == effect)
+                && ((own_key.is_empty() && any)
+                    || (own_key == key && (any || text(toleration, "/value") == text(taint, "/value"))))
+        })
 }
 
 /// Returns what pods of a workload say of why they don't run, the first few.
@@ -256,6 +312,16 @@ mod tests {
         assert!(matches!(set(2, 2, 1), State::Waiting(_)));
         assert_eq!(set(1, 2, 2), State::Waiting("1 of 2 pods are updated".into()));
         assert_eq!(set(2, 1, 2), State::Waiting("1 of 2 pods are available".into()));
+    }
+
+    #[test]
+    fn taints_keep_a_daemon_set_away_unless_tolerated() {
+        let gpu = json!({"key": "nvidia.com/gpu", "value": "x", "effect": "NoSchedule"});
+        assert!(!is_tolerated(&gpu, &[]));
+        assert!(is_tolerated(&gpu, &[json!({"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"})]));
+        assert!(is_tolerated(&gpu, &[json!({"operator": "Exists"})]));
+        assert!(!is_tolerated(&gpu, &[json!({"key": "nvidia.com/gpu", "value": "y"})]));
+        assert!(is_tolerated(&json!({"key": "node.kubernetes.io/not-ready", "effect": "NoExecute"}), &[]));
     }
 
     #[test]

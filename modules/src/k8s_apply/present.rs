@@ -110,6 +110,14 @@ impl Round<'_> {
         })
     }
 
+    /// Whether this task has applied the definition of an object's kind in an earlier round.
+    fn waited(&self, object: &Object) -> bool {
+        self.definition_of(object).is_some_and(|definition| {
+            let name = text(definition, "/metadata/name");
+            sent(self.host, "PATCH", &format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}"))
+        })
+    }
+
     fn is_pending(&self, object: &Object) -> bool {
         self.pending.iter().any(|(group, kind)| group == object.group() && kind == &object.kind)
     }
@@ -132,6 +140,9 @@ impl Round<'_> {
             match self.dry_run(&request, object, live.as_ref())? {
                 Some(outcome) => outcome,
                 None => {
+                    if live.is_none() {
+                        self.plan.diff.push(diff(object, None, Some(&object.value)));
+                    }
                     self.items.push(item(object, "applied"));
                     return Ok(());
                 }
@@ -147,7 +158,9 @@ impl Round<'_> {
             if object.is_namespace() && live.is_none() {
                 self.namespaces.insert(object.name.clone(), false);
             }
-            if !inventory {
+            // What waited for its kind was shown when it began to wait.
+            let shown = live.is_none() && self.waited(object);
+            if !inventory && !shown {
                 // A new object is shown as it was written; the server's defaults would bury it.
                 let shown = if live.is_some() { &after } else { &object.value };
                 self.plan.diff.push(taken_over(object, live.as_ref(), shown));

@@ -87,6 +87,12 @@ impl Target {
         self.says(format_args!("{}{hint}", chain(error)))
     }
 
+    /// The program of the kubeconfig that gives credentials did not end in time.
+    pub(super) fn no_credentials(&self, limit: Duration) -> Error {
+        let command = self.config.auth_info.exec.as_ref().and_then(|exec| exec.command.as_deref()).unwrap_or_default();
+        self.says(format_args!("`{command}`, which gives its credentials, did not end within {} s", limit.as_secs()))
+    }
+
     /// No answer came: says why and what to look at.
     pub(super) fn unreachable(&self, error: &kube::Error, limit: Duration) -> Error {
         let said = chain(error);

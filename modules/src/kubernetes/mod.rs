@@ -7,6 +7,8 @@ mod proxy;
 mod tests;
 
 use std::collections::BTreeMap;
+use std::sync::mpsc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER, USER_AGENT};
@@ -19,8 +21,6 @@ use crate::{Error, ErrorKind, KubeAnswer, KubeRequest};
 use explain::{Fault, fault_of};
 use kubeconfig::Target;
 
-/// How long an answer may take where the request does not say.
-const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// How often an answer of 500 is asked again: most are the same each time, such as those of a broken webhook.
@@ -57,10 +57,7 @@ impl Clients {
             std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
             std::collections::btree_map::Entry::Vacant(entry) => {
                 let target = Target::load(request.kubeconfig.as_deref(), request.context.as_deref(), env)?;
-                // A client starts a task of its own: the runtime must be there.
-                let _inside = runtime.enter();
-                let client = Client::try_from(target.config.clone()).map_err(|error| target.unusable(&error))?;
-                entry.insert((client, target))
+                entry.insert((client_of(&target, runtime, limit_of(request))?, target))
             }
         };
         let answer = runtime.block_on(ask(client, target, request))?;
@@ -72,6 +69,25 @@ impl Clients {
     }
 }
 
+fn limit_of(request: &KubeRequest) -> Duration {
+    Duration::from_secs(request.timeout_s.unwrap_or(KubeRequest::DEFAULT_TIMEOUT_S))
+}
+
+/// Makes a client, on a thread of its own: a program that is asked for credentials may never answer.
+fn client_of(target: &Target, runtime: &Runtime, limit: Duration) -> Result<Client, Error> {
+    let (sender, made) = mpsc::channel();
+    let (config, handle) = (target.config.clone(), runtime.handle().clone());
+    thread::spawn(move || {
+        // A client starts a task of its own: the runtime must be there.
+        let _inside = handle.enter();
+        sender.send(Client::try_from(config)).ok();
+    });
+    match made.recv_timeout(limit) {
+        Ok(made) => made.map_err(|error| target.unusable(&error)),
+        Err(_) => Err(target.no_credentials(limit)),
+    }
+}
+
 /// What one try came to.
 enum Tried {
     Answer { answer: KubeAnswer, retry_after: Option<Duration> },
@@ -80,7 +96,7 @@ enum Tried {
 }
 
 async fn ask(client: &Client, target: &Target, request: &KubeRequest) -> Result<KubeAnswer, Error> {
-    let limit = request.timeout_s.map_or(DEFAULT_TIMEOUT, Duration::from_secs);
+    let limit = limit_of(request);
     let end = Instant::now() + limit;
     let mut pause = FIRST_PAUSE;
     let mut tries = 0;

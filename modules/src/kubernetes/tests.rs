@@ -171,12 +171,21 @@ fn credentials_of_a_program_are_used_and_its_failure_told() {
     let env = BTreeMap::from([("ANSWER".to_owned(), credential.to_string())]);
     let ask = |command: &str| {
         let path = folder.write("config", &kubeconfig("a", &url, &user(command)));
-        let request =
-            KubeRequest { kubeconfig: Some(path), method: "GET".into(), path: "/".into(), ..KubeRequest::default() };
+        let request = KubeRequest {
+            kubeconfig: Some(path),
+            method: "GET".into(),
+            path: "/".into(),
+            timeout_s: Some(2),
+            ..KubeRequest::default()
+        };
         Clients::default().ask(&request, &env)
     };
     assert_eq!(ask(&plugin).expect("an answer").status, 200);
     assert!(handle.join().expect("the server")[0].contains("authorization: Bearer made"));
+    let slow = folder.write("slow", "#!/bin/sh\nexec sleep 30\n");
+    make_executable(&slow);
+    let error = ask(&slow).expect_err("no end");
+    assert!(error.message.contains("slow`, which gives its credentials, did not end within 2 s"), "{error}");
     let error = ask("/no/such/plugin").expect_err("no plugin");
     assert!(error.message.contains("install it"), "{error}");
 }
