@@ -354,7 +354,8 @@ fn judge(applied: &[Done]) -> Result<(), Error> {
             continue;
         };
         let attempted = match verb {
-            "update" => "refresh the package lists".to_owned(),
+            // Ansible's words, which playbooks look for.
+            "update" => "Failed to update apt cache".to_owned(),
             "configure" => "repair an interrupted dpkg".to_owned(),
             _ => {
                 let words = exec.argv.iter().skip_while(|word| *word != verb);

@@ -54,7 +54,8 @@ impl Module for Args {
             return Ok(plan.with("ansible_job_id", jid).with("erased", path).with("changed", false));
         }
         let Some(bytes) = bytes else {
-            return Err(Error::new(ErrorKind::Host, format!("could not find job `{jid}`: there is no `{path}`"))
+            return Err(Error::new(ErrorKind::Host, "could not find job")
+                .with("results_file", path)
                 .with("ansible_job_id", jid)
                 .with("started", 1)
                 .with("finished", 1));

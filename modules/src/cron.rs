@@ -170,7 +170,7 @@ impl Args {
             return bad(format!("`{time}` is no time: cron reads fields that are separated by blanks"));
         }
         if self.cron_file.as_deref() == Some("/etc/crontab") {
-            return bad("`/etc/crontab` is not managed: use a file of `/etc/cron.d`".into());
+            return bad("Will not manage /etc/crontab via cron_file, see documentation.".into());
         }
         if self.name.is_empty() || self.name.contains('\n') {
             return bad("`name` is one line".into());

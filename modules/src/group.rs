@@ -53,6 +53,17 @@ impl Module for Args {
             return Err(Error::new(ErrorKind::Arguments, format!("`{}` is no group's name", self.name)));
         }
         let found = accounts::group(host, &self.name, self.local)?.filter(|group| group.name == self.name);
+        let other = |group: &accounts::Group| Some(group.gid) == self.gid && group.name != self.name;
+        if self.state == State::Present
+            && !self.non_unique
+            && found.as_ref().is_none_or(|group| Some(group.gid) != self.gid)
+            && let Some(other) = accounts::groups(host)?.into_iter().find(other)
+        {
+            return Err(Error::new(
+                ErrorKind::Host,
+                format!("GID '{}' already exists with group '{}'", other.gid, other.name),
+            ));
+        }
         let gid = self.gid.map(|gid| gid.to_string());
         let argv: Option<Vec<String>> = match (self.state, &found) {
             (State::Absent, None) => None,

@@ -76,7 +76,7 @@ impl Module for Args {
         if host.stat(&script)?.is_none() {
             return Err(Error::new(
                 ErrorKind::Host,
-                format!("could not find the requested service `{}`: there is no `{script}` on this host", self.name),
+                format!("Could not find the requested service {}: host has no `{script}`", self.name),
             ));
         }
         let mut plan = Plan::default().with("name", self.name.as_str());

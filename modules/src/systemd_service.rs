@@ -196,7 +196,7 @@ impl Args {
         if !there && (self.enabled.is_some() || self.state.is_some()) {
             return Err(Error::new(
                 ErrorKind::Host,
-                format!("could not find the requested service `{name}`: this host has no unit of that name"),
+                format!("Could not find the requested service {name}: host has no unit of that name"),
             ));
         }
         if let Some(wanted) = self.enabled

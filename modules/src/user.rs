@@ -92,7 +92,7 @@ pub(super) struct Args {
     ssh_key_file: Option<String>,
     /// The key's comment; `ansible-generated on HOST` when absent.
     ssh_key_comment: Option<String>,
-    /// Refused: a passphrase that a playbook knows would show in the host's list of processes.
+    /// The key's passphrase; none when absent.
     ssh_key_passphrase: Option<String>,
     /// Look at `/etc/passwd` alone, and not at a directory service.
     #[serde(default)]
@@ -147,7 +147,10 @@ impl Module for Args {
                 argv.push(&self.name);
                 plan.changes.push(Change::Exec(Exec::new(argv)));
             }
-            (State::Present, None) => plan.changes = self.create(host)?,
+            (State::Present, None) => {
+                plan.changes = self.create(host)?;
+                plan.warnings.extend(self.doubtful_password());
+            }
             (State::Present, Some(user)) => {
                 plan.changes = self.change(host, &user)?;
                 plan.changes.extend(self.make_home(host, &user)?);
@@ -155,6 +158,7 @@ impl Module for Args {
                     self.ssh_key(host, &user, &mut plan)?;
                 }
                 self.describe(host, &user, &mut plan)?;
+                plan.warnings.extend(self.doubtful_password());
             }
         }
         Ok(plan)
@@ -170,14 +174,23 @@ impl Args {
         if self.append && self.groups.is_none() {
             return bad("`append` adds to groups: give `groups`".into());
         }
-        if self.ssh_key_passphrase.is_some() {
-            return bad("`ssh_key_passphrase` is refused: it would show in the host's list of processes; make the key yourself and `copy` it".into());
-        }
         let texts = [("comment", &self.comment), ("shell", &self.shell), ("home", &self.home), ("password", &self.password)];
         if let Some((key, _)) = texts.iter().find(|(_, text)| text.as_ref().is_some_and(|text| text.contains([':', '\n']))) {
             return bad(format!("`{key}` holds a colon or a new line, which ends a field of `/etc/passwd`"));
         }
         Ok(())
+    }
+
+    /// Returns a warning about a password that is none of the hashes of `crypt(5)`.
+    fn doubtful_password(&self) -> Option<String> {
+        let hash = self.password.as_deref()?.trim_start_matches('!');
+        let closed = hash.chars().all(|letter| letter == '*' || letter == 'x');
+        let hashed = hash.starts_with(['$', '_']) && hash.matches('$').count() >= 2 || hash.starts_with('_');
+        (!closed && !hashed).then(|| {
+            "The input password appears not to have been hashed. `password` is a hash, such as the filter \
+             `password_hash` makes."
+                .to_owned()
+        })
     }
 
     fn describe(&self, host: &dyn Host, user: &User, plan: &mut Plan) -> Result<(), Error> {

@@ -90,22 +90,23 @@ fn active_states() -> Vec<String> {
 impl Module for Args {
     fn plan(&self, host: &dyn Host) -> Result<Plan, Error> {
         let pattern = self.check()?;
+        let path = self.path.as_deref().map(|path| crate::paths::expand(host, path)).transpose()?;
         let started = Instant::now();
         thread::sleep(seconds(self.delay));
         let end = started + seconds(self.timeout);
         if self.port.is_none() && self.path.is_none() && self.state != State::Drained {
             thread::sleep(seconds(self.timeout));
-            return Ok(self.result(started, None));
+            return Ok(self.result(started, path, None));
         }
         loop {
             let left = end.saturating_duration_since(Instant::now());
-            if let Some(matched) = self.look(host, pattern.as_ref(), left)? {
-                return Ok(self.result(started, Some(matched)));
+            if let Some(matched) = self.look(host, pattern.as_ref(), path.as_deref(), left)? {
+                return Ok(self.result(started, path, Some(matched)));
             }
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 let elapsed = started.elapsed().as_secs();
-                let message = self.msg.clone().unwrap_or_else(|| format!("timeout when waiting for {}", self.awaited()));
+                let message = self.msg.clone().unwrap_or_else(|| self.time_is_up());
                 return Err(Error::new(ErrorKind::Failed, message).with("elapsed", elapsed));
             }
             thread::sleep(seconds(self.sleep).min(left));
@@ -141,9 +142,9 @@ impl Args {
     }
 
     /// Returns what was matched once the condition holds; `None` while it does not.
-    fn look(&self, host: &dyn Host, pattern: Option<&Pattern>, left: Duration) -> Result<Option<Matched>, Error> {
+    fn look(&self, host: &dyn Host, pattern: Option<&Pattern>, path: Option<&str>, left: Duration) -> Result<Option<Matched>, Error> {
         let limit = seconds(self.connect_timeout).min(left.max(Duration::from_millis(100)));
-        match (self.state, &self.path, self.port) {
+        match (self.state, path, self.port) {
             (State::Started | State::Present, Some(path), _) => {
                 if host.stat(path)?.is_none() {
                     return Ok(None);
@@ -171,23 +172,30 @@ impl Args {
         }
     }
 
-    fn awaited(&self) -> String {
-        let text = self.search_regex.as_ref().map(|regex| format!("`{regex}` in ")).unwrap_or_default();
+    /// Says so in Ansible's words, which playbooks look for.
+    fn time_is_up(&self) -> String {
         let what = match (&self.path, self.port) {
-            (Some(path), _) => format!("`{path}`"),
+            (Some(path), _) => path.clone(),
             (None, Some(port)) => format!("{}:{port}", self.host),
-            (None, None) => String::new(),
+            (None, None) => self.host.clone(),
         };
-        match self.state {
-            State::Started | State::Present if self.path.is_some() || !text.is_empty() => format!("{text}{what}"),
-            State::Started | State::Present => format!("{what} to answer"),
-            State::Stopped => format!("{what} to stop"),
-            State::Absent => format!("{what} to be gone"),
-            State::Drained => format!("{what} to drain"),
+        match (self.state, &self.search_regex) {
+            (State::Started | State::Present, Some(regex)) => {
+                format!("Timeout when waiting for search string {regex} in {what}")
+            }
+            (State::Started | State::Present, None) if self.path.is_some() => {
+                format!("Timeout when waiting for file {what}")
+            }
+            (State::Started | State::Present, None) => format!("Timeout when waiting for {what}"),
+            (State::Stopped | State::Absent, _) if self.path.is_none() => {
+                format!("Timeout when waiting for {what} to stop.")
+            }
+            (State::Stopped | State::Absent, _) => format!("Timeout when waiting for {what} to be absent."),
+            (State::Drained, _) => format!("Timeout when waiting for {what} to drain"),
         }
     }
 
-    fn result(&self, started: Instant, matched: Option<Matched>) -> Plan {
+    fn result(&self, started: Instant, path: Option<String>, matched: Option<Matched>) -> Plan {
         let state = match self.state {
             State::Started => "started",
             State::Present => "present",
@@ -202,7 +210,7 @@ impl Args {
             .with("match_groups", matched.groups)
             .with("match_groupdict", matched.named);
         plan.result.insert("port".into(), self.port.into());
-        plan.result.insert("path".into(), self.path.clone().into());
+        plan.result.insert("path".into(), path.into());
         plan.result.insert("search_regex".into(), self.search_regex.clone().into());
         plan
     }

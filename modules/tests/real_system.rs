@@ -127,7 +127,7 @@ fn packages_come_at_a_version_are_held_and_go() {
     let gone = agent.run("apt", json!({"name": "lab-hello", "state": "absent"}), false);
     assert!(gone["warnings"][0].as_str().is_some_and(|text| text.contains("interrupted")), "{gone:#?}");
     assert_eq!(shell("dpkg-query -Wf '${Status}' lab-hello 2>/dev/null | grep -c ' installed'"), "0");
-    assert!(agent.refuses("apt", json!({"name": "no-such-package"})).contains("no package matching"));
+    assert!(agent.refuses("apt", json!({"name": "no-such-package"})).contains("No package matching"));
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn services_start_fail_and_are_enabled() {
     assert!(failure.contains("no config"), "{failure}");
     agent.makes("service", json!({"name": "kubeon-good", "state": "stopped", "enabled": false}));
     let missing = agent.refuses("service", json!({"name": "kubeon-none", "state": "started"}));
-    assert!(missing.contains("could not find the requested service"), "{missing}");
+    assert!(missing.contains("Could not find the requested service"), "{missing}");
     let facts = agent.finds("service_facts", json!({}));
     assert_eq!(facts["ansible_facts"]["services"]["kubeon-good.service"]["state"], "inactive");
     shell("rm /etc/systemd/system/kubeon-good.service /etc/systemd/system/kubeon-bad.service; systemctl daemon-reload");

@@ -217,7 +217,8 @@ impl std::fmt::Display for Version {
 fn unavailable(name: &str) -> Error {
     Error::new(
         ErrorKind::Host,
-        format!("no package matching `{name}` is available: add its repository, or refresh with `update_cache: true`"),
+        // Ansible's words, which playbooks look for.
+        format!("No package matching '{name}' is available: add its repository, or refresh with `update_cache: true`"),
     )
 }
 

@@ -104,7 +104,8 @@ fn unknown(word: &str) -> Error {
     let names: Vec<&str> = ALL.iter().map(|subset| subset.name()).collect();
     Error::new(
         ErrorKind::Arguments,
-        format!("`{word}` is no subset of facts, expected `all`, `min`, or some of {}", names.join(", ")),
+        // Ansible's words, which playbooks look for.
+        format!("Bad subset '{word}' given to Ansible. gather_subset options allowed: all, min, {}", names.join(", ")),
     )
 }
 

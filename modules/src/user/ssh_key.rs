@@ -41,13 +41,22 @@ impl Args {
         if let Some(bits) = &bits {
             argv.extend(["-b", bits]);
         }
-        argv.extend(["-C", comment, "-N", "", "-f", &file]);
-        plan.changes.push(Change::Exec(Exec::new(argv)));
+        argv.extend(["-C", comment, "-f", &file]);
+        let keygen = match &self.ssh_key_passphrase {
+            // Without a terminal the passphrase is read from the input, twice; no list of processes shows it.
+            Some(passphrase) => Exec {
+                stdin: Some(format!("{passphrase}\n{passphrase}\n")),
+                env: vec![("SSH_ASKPASS_REQUIRE".into(), "never".into())],
+                ..Exec::new(["setsid", "-w"].into_iter().chain(argv))
+            },
+            None => Exec::new(argv.into_iter().chain(["-N", ""])),
+        };
+        plan.changes.push(Change::Exec(keygen));
         plan.changes.extend([own(&file), own(&public)]);
         Ok(())
     }
 }
 
 fn is_keygen(change: &Change) -> bool {
-    matches!(change, Change::Exec(exec) if exec.argv.first().is_some_and(|word| word == "ssh-keygen"))
+    matches!(change, Change::Exec(exec) if exec.argv.iter().any(|word| word == "ssh-keygen"))
 }
