@@ -176,6 +176,73 @@ fn sudo_that_insists_on_a_terminal_gets_one() {
 }
 
 #[test]
+fn the_systems_ssh_gives_a_terminal_too() {
+    let (sshd, user) = (Sshd::start(""), User::new("/bin/bash"));
+    user.set_password("open sesame");
+    let name = &user.name;
+    let _sudoers = Sudoers::new(&user, &format!("{name} ALL=(ALL) ALL\nDefaults:{name} requiretty\n"));
+    let mut target = sshd.target(name);
+    target.via = Via::OpenSsh;
+    let root = as_user(BecomeMethod::Sudo, "root", Some("open sesame"));
+    assert_eq!(user_of(&mut open(&target), Some(&root)), "root");
+}
+
+#[test]
+fn a_host_that_allows_one_channel() {
+    let (sshd, user) = (Sshd::start("MaxSessions 1"), User::new("/bin/bash"));
+    let _sudoers = Sudoers::new(&user, &format!("{} ALL=(ALL) NOPASSWD: ALL\n", user.name));
+    let mut connection = open(&sshd.target(&user.name));
+    let root = as_user(BecomeMethod::Sudo, "root", None);
+    for _ in 0..2 {
+        assert_eq!(user_of(&mut connection, None), user.name);
+        assert_eq!(user_of(&mut connection, Some(&root)), "root");
+    }
+}
+
+#[test]
+fn an_idle_session_answers_its_host() {
+    let (sshd, user) = (Sshd::start("ClientAliveInterval 1\nClientAliveCountMax 2"), User::new("/bin/bash"));
+    let mut connection = open(&sshd.target(&user.name));
+    assert_eq!(user_of(&mut connection, None), user.name);
+    // The host gives up on clients that do not answer for three seconds.
+    std::thread::sleep(Duration::from_secs(7));
+    assert_eq!(user_of(&mut connection, None), user.name);
+    assert_eq!(connection.statistics().agents_started, 1);
+}
+
+#[test]
+fn a_frozen_host_is_unreachable_in_time_while_a_raw_command_runs() {
+    let (sshd, user) = (Sshd::start(""), User::new("/bin/bash"));
+    let mut target = sshd.target(&user.name);
+    target.silence_timeout = Duration::from_secs(7);
+    let mut connection = open(&target);
+    // The host lives, so a quiet command may take longer than that.
+    assert_eq!(connection.raw(None, "sleep 10", None, None).expect("an output").rc, 0);
+    let output = connection.raw(None, "sleep 30", None, Some(Duration::from_secs(1))).expect("an output");
+    assert_eq!(output.rc, 124);
+    // The process of the session freezes itself: the shell's parent.
+    let started = Instant::now();
+    let unreachable = connection.raw(None, "kill -STOP $PPID; sleep 30", None, None).expect_err("silence");
+    assert_eq!(unreachable.kind, UnreachableKind::Silent);
+    assert!(started.elapsed() < Duration::from_secs(11), "{:?}", started.elapsed());
+    drop(connection);
+    assert!(started.elapsed() < Duration::from_secs(12), "{:?}", started.elapsed());
+    must("pkill", &["-KILL", "-u", &user.name]);
+}
+
+#[test]
+fn files_get_the_modes_of_the_users_own_umask() {
+    let (sshd, user) = (Sshd::start(""), User::new("/bin/bash"));
+    // Both where the agent was just received and where it was there.
+    for name in ["first", "second"] {
+        let touch = task("command", json!({"argv": ["touch", name]}));
+        run(&mut open(&sshd.target(&user.name)), None, &touch).expect("a result");
+        let mode = std::fs::metadata(user.home.join(name)).expect("stat").mode() & 0o777;
+        assert_eq!(mode, 0o644, "{name}");
+    }
+}
+
+#[test]
 fn sudo_refused() {
     let (sshd, user) = (Sshd::start(""), User::new("/bin/bash"));
     user.set_password("open sesame");
@@ -696,4 +763,9 @@ fn this_machine_as_other_users() {
     assert_eq!(user_of(&mut connection, Some(&as_user(BecomeMethod::Sudo, &user.name, None))), user.name);
     assert_eq!(user_of(&mut connection, Some(&as_user(BecomeMethod::Su, &user.name, None))), user.name);
     assert_eq!(user_of(&mut connection, Some(&as_user(BecomeMethod::Sudo, "root", None))), "root");
+
+    // On a terminal where sudo wants one, from a user that may not run this program.
+    let _sudoers = Sudoers::new(&user, "Defaults:root requiretty\n");
+    let mut connection = open(&local());
+    assert_eq!(user_of(&mut connection, Some(&as_user(BecomeMethod::Sudo, &user.name, None))), user.name);
 }

@@ -1,7 +1,9 @@
 //! Becoming another user: the command line of sudo, su and doas, and what their refusals mean.
 
+use std::fmt;
+
 /// Another user to be on a host.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Become {
     pub method: BecomeMethod,
     pub user: String,
@@ -10,6 +12,16 @@ pub struct Become {
     pub exe: Option<String>,
     /// Options in place of the usual ones, split as a shell would.
     pub flags: Option<String>,
+}
+
+/// Without the password.
+impl fmt::Debug for Become {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Become { method, user, password: _, exe, flags } = self;
+        let mut shown = f.debug_struct("Become");
+        shown.field("method", method).field("user", user).field("exe", exe).field("flags", flags);
+        shown.finish_non_exhaustive()
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -30,7 +30,7 @@ use transport::Transport;
 pub use transport::use_program;
 
 /// Where a host is and how to reach it.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Target {
     /// Its name in the inventory.
     pub host: String,
@@ -52,6 +52,21 @@ pub struct Target {
     pub silence_timeout: Duration,
     /// Files of known host keys; the user's and the system's where it is empty.
     pub known_hosts: Vec<PathBuf>,
+}
+
+/// Without the password.
+impl fmt::Debug for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Target { host, address, port, user, via, ssh_args, .. } = self;
+        f.debug_struct("Target")
+            .field("host", host)
+            .field("address", address)
+            .field("port", port)
+            .field("user", user)
+            .field("via", via)
+            .field("ssh_args", ssh_args)
+            .finish_non_exhaustive()
+    }
 }
 
 /// What carries the bytes.

@@ -81,7 +81,8 @@ impl OpenSsh {
         }
         arguments.extend(target.ssh_args.iter().map(OsString::from));
         // Nothing that follows is an option, whatever a host is named.
-        arguments.extend([OsString::from("--"), OsString::from(&target.address)]);
+        let address = target.address.trim_start_matches('[').trim_end_matches(']');
+        arguments.extend([OsString::from("--"), OsString::from(address)]);
         let password = target.password.as_deref().map(in_memory).transpose();
         let password = password.map_err(|error| fault(format!("keep the password for `ssh`: {error}")))?;
         Ok(OpenSsh { host: target.host.clone(), user: route.user.clone(), arguments, password })

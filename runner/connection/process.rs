@@ -1,10 +1,11 @@
 //! Programs of this machine as transports: the machine itself, the system's `ssh`, `docker exec` and their like.
 
 use std::collections::VecDeque;
+use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -16,9 +17,9 @@ const PARTING: Duration = Duration::from_secs(5);
 /// A running program and its streams.
 pub(super) struct ProcessPipe {
     child: Option<Child>,
-    input: Option<ChildStdin>,
-    output: Option<ChildStdout>,
-    errors: Option<ChildStderr>,
+    input: Option<File>,
+    output: Option<File>,
+    errors: Option<File>,
     /// What came while the program's input was full.
     early: VecDeque<(bool, Vec<u8>)>,
 }
@@ -32,10 +33,37 @@ impl ProcessPipe {
         // In a group of its own: an interrupt at the terminal is this program's to handle.
         let mut child =
             command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
-        let (input, output, errors) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let input = child.stdin.take().map(|pipe| File::from(OwnedFd::from(pipe)));
+        let output = child.stdout.take().map(|pipe| File::from(OwnedFd::from(pipe)));
+        let errors = child.stderr.take().map(|pipe| File::from(OwnedFd::from(pipe)));
+        ProcessPipe::of(child, input, output, errors)
+    }
+
+    /// Starts a program on a terminal of its own, which carries all three streams.
+    ///
+    /// # Errors
+    /// When there is no terminal to be had or the program can't be started.
+    pub fn start_on_terminal(mut command: Command) -> io::Result<ProcessPipe> {
+        let (master, slave) = terminal()?;
+        let slave_again = || slave.try_clone().map(Stdio::from);
+        command.stdin(slave_again()?).stdout(slave_again()?).stderr(slave_again()?);
+        // SAFETY: both calls are async-signal-safe; descriptor 0 is the terminal by then.
+        unsafe {
+            command.pre_exec(|| {
+                if libc::setsid() < 0 || libc::ioctl(0, libc::TIOCSCTTY, 0) < 0 {
+                    return Err(io::Error::last_os_error());
+                }
+                Ok(())
+            });
+        }
+        let child = command.spawn()?;
+        ProcessPipe::of(child, Some(master.try_clone()?), Some(master), None)
+    }
+
+    fn of(child: Child, input: Option<File>, output: Option<File>, errors: Option<File>) -> io::Result<ProcessPipe> {
         let pipe = ProcessPipe { child: Some(child), input, output, errors, early: VecDeque::new() };
-        for fd in [pipe.input_fd(), pipe.output_fd(), pipe.errors_fd()] {
-            never_block(fd)?;
+        for file in [&pipe.input, &pipe.output, &pipe.errors].into_iter().flatten() {
+            never_block(file.as_raw_fd())?;
         }
         Ok(pipe)
     }
@@ -57,6 +85,8 @@ impl ProcessPipe {
                 Ok(0) => self.output = None,
                 Ok(count) => return Ok(Some(Came::Output(count))),
                 Err(error) if not_yet(&error) => {}
+                // A terminal's way to say that its last user has gone.
+                Err(error) if error.raw_os_error() == Some(libc::EIO) => self.output = None,
                 Err(error) => return Err(error),
             }
         }
@@ -90,6 +120,27 @@ impl ProcessPipe {
             },
         }
     }
+}
+
+/// Opens a terminal: this side and the program's.
+fn terminal() -> io::Result<(File, File)> {
+    let (mut master, mut slave) = (-1, -1);
+    // SAFETY: the pointers are those of the two integers; no name, settings or size are asked for.
+    let rc = unsafe {
+        libc::openpty(&raw mut master, &raw mut slave, std::ptr::null_mut(), std::ptr::null_mut(), std::ptr::null_mut())
+    };
+    if rc < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: both descriptors are new and nobody else's.
+    let (master, slave) = unsafe { (File::from_raw_fd(master), File::from_raw_fd(slave)) };
+    for file in [&master, &slave] {
+        // SAFETY: fcntl(2) with this command takes no pointer.
+        if unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETFD, libc::FD_CLOEXEC) } < 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok((master, slave))
 }
 
 fn not_yet(error: &io::Error) -> bool {

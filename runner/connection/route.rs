@@ -185,6 +185,8 @@ impl Route {
             Some(name) => name.replace("%h", &target.address).replace("%%", "%"),
             None => target.address.clone(),
         };
+        // An IPv6 address may stand in brackets, as where a port follows.
+        let address = address.trim_start_matches('[').trim_end_matches(']').to_owned();
         let tokens = |text: &str| {
             let text = text.replace("%h", &address).replace("%n", &target.address).replace("%r", &user);
             let text = text.replace("%u", local_user).replace("%p", &port.to_string());

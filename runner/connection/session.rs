@@ -15,6 +15,8 @@ use super::{Become, Contents, Target, Transport, Unreachable, UnreachableKind};
 
 /// What a task may take over its own limit, which its host enforces, before the host counts as lost.
 const SLACK: Duration = Duration::from_secs(30);
+/// How long an agent may take to end that makes room for another.
+const PARTING: Duration = Duration::from_secs(2);
 /// How much of a raw command's output is kept.
 const OUTPUT_LIMIT_BYTES: usize = 32 << 20;
 /// The exit status of a raw command that ran out of time. Source: `timeout(1)`.
@@ -125,9 +127,14 @@ impl Connection {
         let outcome = communicate(pipe.as_mut(), stdin, early, deadline);
         match outcome {
             Ok((rc, stdout, stderr)) => Ok(Output { rc, stdout, stderr, started_s, ended_s: now_s() }),
-            Err(error) if error.kind() == io::ErrorKind::TimedOut && timeout.is_some() => {
+            Err(error) if error.kind() == io::ErrorKind::TimedOut && Instant::now() >= deadline => {
                 let stderr = "ran longer than its limit and was ended".to_owned();
                 Ok(Output { rc: TIMED_OUT_RC, stdout: String::new(), stderr, started_s, ended_s: now_s() })
+            }
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                let silence = self.target.silence_timeout.as_secs_f64();
+                let message = format!("`{}`: no sign of life for {silence} s while it ran a command", self.target.host);
+                Err(Unreachable::new(UnreachableKind::Silent, message))
             }
             Err(error) => {
                 let message = format!("`{}`: lost while it ran a command: {error}", self.target.host);
@@ -150,8 +157,18 @@ impl Connection {
         let own = self.transport.own_program();
         let own = own.as_ref().and_then(|path| path.to_str());
         let start = describe(&self.target, &self.transport, become_, own);
-        // What `start` borrows of the transport is only the login's name.
-        let Started { pipe, early } = start.agent(&mut self.transport)?;
+        let started = match start.agent(&mut self.transport) {
+            // Some hosts allow few channels at a time: those of other users' agents make room.
+            Err(unreachable) if unreachable.kind == UnreachableKind::Lost && !self.agents.is_empty() => {
+                for (_, mut link) in self.agents.drain() {
+                    link.pipe.finish(Instant::now() + PARTING).ok();
+                    link.pipe.ending(Instant::now() + PARTING);
+                }
+                start.agent(&mut self.transport)
+            }
+            other => other,
+        };
+        let Started { pipe, early } = started?;
         self.statistics.agents_started += 1;
         Ok(Link { pipe, early, statistics: Statistics::default() })
     }

@@ -1,4 +1,3 @@
-umask 077;
 exec 2>&1;
 say() { printf "\nkubeon-$token: %s\n" "$*"; };
 case $(uname -s) in Linux) ;; *) say system "$(uname -s)"; exit 1;; esac;
@@ -20,6 +19,8 @@ f=$d/agent-$n;
 if mine "$d" && [ -f "$f" ] && [ -x "$f" ] && [ "$(wc -c < "$f")" -eq "$s" ]; then exec "$f" 2>/dev/null; fi;
 done;
 fi;
+m=$(umask);
+umask 077;
 g=raw;
 if command -v gzip >/dev/null 2>&1; then g=gzip; fi;
 w=;
@@ -34,6 +35,7 @@ if [ "$g" = gzip ]; then e=$({ head -c "$z" | { gzip -dc > "$t"; r=$?; cat >/dev
 else e=$({ head -c "$s" | { cat > "$t"; r=$?; cat >/dev/null; exit $r; }; } 2>&1); r=$?; fi;
 if [ "$r" = 0 ] && [ "$(wc -c < "$t")" -eq "$s" ] && e=$("$t" check "$n" 2>&1) && e=$(mv -f "$t" "$f" 2>&1); then
 find "$d" -name "agent-*" -mtime +30 ! -name "agent-$n" -exec rm -f {} + >/dev/null 2>&1;
+umask "$m";
 exec "$f" 2>/dev/null; fi;
 w="$w; $d: ${e:-the agent does not arrive whole}";
 rm -f "$t";

@@ -88,8 +88,8 @@ impl Transport {
             Transport::Ssh(session) => session.start(order, deadline),
             Transport::OpenSsh(openssh) => openssh.start(order),
             Transport::Program { host, arguments } => {
-                if order.terminal {
-                    let message = format!("`{host}`: a terminal can be had over SSH only");
+                if order.terminal && !arguments.is_empty() {
+                    let message = format!("`{host}`: a terminal can be had over SSH and on this machine only");
                     return Err(Unreachable::new(UnreachableKind::Become, message));
                 }
                 let shell = ["/bin/sh".to_owned(), "-c".to_owned(), order.text.body().to_owned()];
@@ -97,7 +97,8 @@ impl Transport {
                 let program = words.next().unwrap_or_default();
                 let mut command = Command::new(&program);
                 command.args(words);
-                let started = ProcessPipe::start(command).map_err(|error| {
+                let start = if order.terminal { ProcessPipe::start_on_terminal } else { ProcessPipe::start };
+                let started = start(command).map_err(|error| {
                     Unreachable::new(UnreachableKind::Connect, format!("`{host}`: run `{program}`: {error}"))
                 })?;
                 Ok(Box::new(started))

@@ -1,6 +1,7 @@
 //! SSH in this process, by libssh2. Nothing blocks inside the library: every wait is a poll(2) of ours with a limit.
 
 mod auth;
+mod keeper;
 mod key;
 mod known_hosts;
 
@@ -8,19 +9,21 @@ use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use ssh2::{BlockDirections, ErrorCode};
 
-use super::pipe::{Came, Ending, Order, Pipe, left_ms};
+use super::pipe::{Came, Ending, Order, Pipe, Text, left_ms};
 use super::route::{Route, Strict};
 use super::{Target, Unreachable, UnreachableKind};
 use known_hosts::Known;
 
 /// "Would block". Source: `LIBSSH2_ERROR_EAGAIN` of libssh2.
 const AGAIN: i32 = -37;
+/// How often a host that says nothing is asked whether it lives, at the least.
+const KEEPALIVE_EVERY: Duration = Duration::from_secs(10);
 /// How long ending a session politely may take.
 const PARTING_MS: u32 = 200;
 
@@ -50,6 +53,11 @@ struct Socket {
     stream: TcpStream,
     /// Acknowledge at once: while connecting, each side waits for the other's small packets.
     quick: AtomicBool,
+    /// Held during every operation, so that the keeper never breaks into one.
+    busy: Mutex<()>,
+    /// How long the host may say nothing at all.
+    silence: Duration,
+    kept: Mutex<Option<keeper::Kept>>,
 }
 
 impl Session {
@@ -64,7 +72,13 @@ impl Session {
         let mut session = ssh2::Session::new().map_err(|error| broken(&error))?;
         session.set_tcp_stream(stream.try_clone().map_err(|error| broken(&error))?);
         session.set_blocking(false);
-        let socket = Arc::new(Socket { stream, quick: AtomicBool::new(true) });
+        let socket = Arc::new(Socket {
+            stream,
+            quick: AtomicBool::new(true),
+            busy: Mutex::default(),
+            silence: target.silence_timeout,
+            kept: Mutex::default(),
+        });
         let known = Known::read(&route.known_hosts, &route.address, route.port, route.key_name.as_deref());
         if route.strict != Strict::No && known.has_authority() {
             return Err(Refusal::OpenSsh("an authority of host keys".to_owned()));
@@ -90,6 +104,7 @@ impl Session {
             Some(why) => Refusal::OpenSsh(why),
             None => fault(UnreachableKind::Authentication, refused.message).into(),
         })?;
+        session.set_keepalive(true, socket.ask_every().as_secs() as u32);
         Ok(Session { host: target.host.clone(), user: route.user.clone(), session, socket })
     }
 
@@ -100,6 +115,7 @@ impl Session {
     /// Starts a program on the host.
     pub fn start(&self, order: &Order<'_>, deadline: Instant) -> Result<Box<dyn Pipe>, Unreachable> {
         let session = &self.session;
+        let _busy = self.socket.busy();
         let fault = |error: ssh2::Error| {
             let lost = format!("`{}`: open a channel: {}", self.host, explain(&error, Duration::ZERO));
             Unreachable::new(UnreachableKind::Lost, lost)
@@ -112,12 +128,16 @@ impl Session {
         let line = order.text.line();
         self.socket.wait(session, deadline, || channel.exec(&line)).map_err(fault)?;
         self.socket.quick.store(false, Ordering::Relaxed);
+        if matches!(order.text, Text::Plain(_)) {
+            keeper::watch(&self.socket, session, &channel);
+        }
         Ok(Box::new(SshPipe { session: session.clone(), socket: self.socket.clone(), channel }))
     }
 }
 
 impl Drop for Session {
     fn drop(&mut self) {
+        let _busy = self.socket.busy();
         self.session.set_blocking(true);
         self.session.set_timeout(PARTING_MS);
         self.session.disconnect(None, "done", None).ok();
@@ -196,6 +216,15 @@ fn set_option(stream: &TcpStream, level: i32, name: i32, value: libc::c_int) -> 
 }
 
 impl Socket {
+    fn busy(&self) -> MutexGuard<'_, ()> {
+        self.busy.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How often a host that says nothing is asked: several times before it counts as lost.
+    fn ask_every(&self) -> Duration {
+        (self.silence / 3).clamp(Duration::from_secs(2), KEEPALIVE_EVERY)
+    }
+
     /// Waits until the session's blocked operation can go on.
     fn ready(&self, session: &ssh2::Session, deadline: Instant) -> io::Result<()> {
         let events = match session.block_directions() {
@@ -249,6 +278,8 @@ struct SshPipe {
 
 impl Pipe for SshPipe {
     fn read(&mut self, buffer: &mut [u8], deadline: Instant) -> io::Result<Came> {
+        let _busy = self.socket.busy();
+        let mut heard = Instant::now();
         loop {
             match self.channel.read(buffer) {
                 Ok(0) | Err(_) if self.channel.eof() => return Ok(Came::End),
@@ -266,11 +297,20 @@ impl Pipe for SshPipe {
             if self.channel.eof() {
                 return Ok(Came::End);
             }
-            self.socket.ready(&self.session, deadline)?;
+            // A host that lives answers to the question whether it does, be its program ever so quiet.
+            let limit = deadline.min(heard + self.socket.silence);
+            match self.socket.ready(&self.session, limit.min(Instant::now() + self.socket.ask_every())) {
+                Ok(()) => heard = Instant::now(),
+                Err(error) if error.kind() == io::ErrorKind::TimedOut && Instant::now() < limit => {
+                    self.session.keepalive_send().map_err(io::Error::from)?;
+                }
+                Err(error) => return Err(error),
+            }
         }
     }
 
     fn write(&mut self, mut bytes: &[u8], deadline: Instant) -> io::Result<()> {
+        let _busy = self.socket.busy();
         while !bytes.is_empty() {
             match self.channel.write(bytes) {
                 Ok(count) => bytes = &bytes[count..],
@@ -285,11 +325,13 @@ impl Pipe for SshPipe {
     }
 
     fn finish(&mut self, deadline: Instant) -> io::Result<()> {
+        let _busy = self.socket.busy();
         let (session, channel) = (&self.session, &mut self.channel);
         self.socket.wait(session, deadline, || channel.send_eof()).map_err(io::Error::from)
     }
 
     fn ending(&mut self, deadline: Instant) -> Option<Ending> {
+        let _busy = self.socket.busy();
         let (session, channel) = (&self.session, &mut self.channel);
         // The status comes after the output's end and before the channel's.
         self.socket.wait(session, deadline, || channel.close()).ok()?;
