@@ -19,7 +19,9 @@ struct Moment {
 }
 
 impl Moment {
-    fn local(seconds: libc::time_t) -> Moment {
+    fn local(seconds: i64) -> Moment {
+        // The type's width is the platform's.
+        let seconds = seconds as _;
         // SAFETY: tm is plain data for which zeros are a value; localtime_r(3) fills it, and its zone's name is a
         // text that lives as long as the program.
         unsafe {
@@ -30,7 +32,8 @@ impl Moment {
         }
     }
 
-    fn utc(seconds: libc::time_t) -> Moment {
+    fn utc(seconds: i64) -> Moment {
+        let seconds = seconds as _;
         // SAFETY: as in `local`.
         unsafe {
             let mut tm: libc::tm = std::mem::zeroed();
@@ -58,15 +61,15 @@ impl Moment {
 }
 
 /// Returns the zone's name while daylight saving time is on, or its only name.
-fn daylight_zone(now_s: libc::time_t) -> String {
-    const QUARTER_S: libc::time_t = 91 * 24 * 3600;
+fn daylight_zone(now_s: i64) -> String {
+    const QUARTER_S: i64 = 91 * 24 * 3600;
     let seasons = (0..4).map(|quarter| Moment::local(now_s + quarter * QUARTER_S));
     let summer = seasons.filter(|moment| moment.tm.tm_isdst > 0).map(|moment| moment.zone).next();
     summer.unwrap_or_else(|| Moment::local(now_s).zone)
 }
 
 pub(super) fn date_time(now: Duration) -> Map {
-    let seconds = now.as_secs() as libc::time_t;
+    let seconds = now.as_secs() as i64;
     let (local, utc) = (Moment::local(seconds), Moment::utc(seconds));
     let micro = format!("{:06}", now.subsec_micros());
     let monday_based = (local.tm.tm_wday + 6) % 7;
