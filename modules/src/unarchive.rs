@@ -208,23 +208,12 @@ impl Args {
         format!("{before} {archive} {include} {exclude}")
     }
 
-    /// Lists the archive and compares it with what is in place. Once it is `unpacked`, only what it holds counts.
-    fn compare(
-        &self,
-        host: &dyn Host,
-        source: &Source<'_>,
-        dest: &str,
-        wanted: &Wanted,
-        unpacked: bool,
-    ) -> Result<Compared, Error> {
-        let Prepared { archive, files: contents, begin } = self.prepare(source)?;
-        let mut files = Vec::new();
-        for (name, content) in contents {
-            files.push((name, host.content(&content)?));
-        }
+    /// Returns a script that prints the archive's kind, its names, and what differs from what is in place.
+    fn comparison(&self, prepared: &Prepared, dest: &str) -> String {
+        let Prepared { archive, begin, .. } = prepared;
         let (tar, to) = (self.tar_options(), quoted(dest));
-        let (zip_list, zip) = (self.zip_options(&archive, false), self.zip_options(&archive, true));
-        let script = format!(
+        let (zip_list, zip) = (self.zip_options(archive, false), self.zip_options(archive, true));
+        format!(
             r#"{begin}
 if [ "$(head -c 2 {archive} 2>/dev/null | tr -d '\000')" = PK ]; then
     command -v unzip >/dev/null 2>&1 || exit 83
@@ -249,7 +238,24 @@ else
     LC_ALL=C tar --diff --show-transformed-names -f {archive} -C {to} {tar} 2>&1
     exit 0
 fi"#
-        );
+        )
+    }
+
+    /// Lists the archive and compares it with what is in place. Once it is `unpacked`, only what it holds counts.
+    fn compare(
+        &self,
+        host: &dyn Host,
+        source: &Source<'_>,
+        dest: &str,
+        wanted: &Wanted,
+        unpacked: bool,
+    ) -> Result<Compared, Error> {
+        let prepared = self.prepare(source)?;
+        let mut files = Vec::new();
+        for (name, content) in &prepared.files {
+            files.push((name.clone(), host.content(content)?));
+        }
+        let script = self.comparison(&prepared, dest);
         let probe = Probe {
             files,
             timeout_s: Some(COMPARE_TIMEOUT_S),
