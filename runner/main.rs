@@ -15,5 +15,5 @@ fn main() -> ExitCode {
             Err(_) => ExitCode::FAILURE,
         };
     }
-    ExitCode::SUCCESS
+    kubeon_run::cli::main()
 }

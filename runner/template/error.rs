@@ -24,6 +24,11 @@ impl TemplateError {
         TemplateError { message: message.into(), place, undefined: None, help: None, related: Vec::new() }
     }
 
+    /// Returns the mistake as it is shown, with its place and how evaluation came there.
+    pub fn diagnostic(&self) -> Diagnostic {
+        self.clone().into()
+    }
+
     pub(super) fn undefined(place: Place, name: impl Into<String>, message: impl Into<String>) -> TemplateError {
         TemplateError { undefined: Some(name.into()), ..TemplateError::new(place, message) }
     }

@@ -103,6 +103,29 @@ impl Templar {
         self.derived(|inner| inner.variables = variables)
     }
 
+    /// Returns the items of `with_NAME`: what the lookup of that name makes of its terms.
+    ///
+    /// # Errors
+    /// As [`Templar::value`], and what the lookup reports.
+    pub fn loop_items(&self, name: &str, terms: &Value) -> Result<Vec<Value>, TemplateError> {
+        let terms = match self.value(terms)? {
+            Value::List(items) => items,
+            one => Arc::new(vec![one]),
+        };
+        let names: Vec<String> = (0..terms.len()).map(|nth| format!("_with_{nth}")).collect();
+        let call = format!("query('{name}', {})", names.join(", "));
+        let inner = self.with(names.into_iter().zip(terms.iter().cloned()));
+        match inner.expression(&Str::data(call))? {
+            Value::List(items) => Ok(Arc::unwrap_or_clone(items)),
+            one => Ok(vec![one]),
+        }
+    }
+
+    /// Returns a variable as it is, unrendered.
+    pub fn variable(&self, name: &str) -> Option<Value> {
+        self.inner.variables.get(name)
+    }
+
     fn derived(&self, change: impl FnOnce(&mut Inner)) -> Templar {
         let Inner { variables, folders, template_folder, syntax } = &*self.inner;
         let mut inner = Inner {

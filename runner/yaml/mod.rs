@@ -44,7 +44,7 @@ pub fn read(path: &Path) -> Result<Parsed, Diagnostic> {
 /// # Errors
 /// The first place at which it is not YAML.
 pub fn parse(file: FileId) -> Result<Parsed, Diagnostic> {
-    parse_text(file, &file.source().text)
+    parse_as(file, &file.source().text)
 }
 
 /// Parses a text that is in no file, such as what a host returned; its places are nowhere.
@@ -52,10 +52,14 @@ pub fn parse(file: FileId) -> Result<Parsed, Diagnostic> {
 /// # Errors
 /// The first place at which it is not YAML.
 pub fn parse_data(text: &str) -> Result<Parsed, Diagnostic> {
-    parse_text(FileId::NOWHERE, text)
+    parse_as(FileId::NOWHERE, text)
 }
 
-fn parse_text(file: FileId, text: &str) -> Result<Parsed, Diagnostic> {
+/// Parses a text whose places are told as those of `file`, which may show another text: a vaulted file shows none.
+///
+/// # Errors
+/// The first place at which it is not YAML.
+pub fn parse_as(file: FileId, text: &str) -> Result<Parsed, Diagnostic> {
     // A byte order mark is no content.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut builder = Builder::new(file);

@@ -1,0 +1,203 @@
+//! Actions about a host as a whole: facts, raw commands, reboots, waiting for it.
+
+use std::time::{Duration, Instant};
+
+use serde::Deserialize;
+
+use super::variables::AnyArgs;
+use super::{Failure, text};
+use crate::connection::Contents;
+use crate::execute::{self, ItemRun, truth};
+use crate::value::{Map, Value};
+
+pub(super) fn gather_facts(run: &ItemRun<'_>, _: AnyArgs, args: &Map) -> Result<Map, Failure> {
+    execute::module(run, "setup", args, &Contents::default())
+}
+
+/// Runs a command without the agent, for hosts that can't run one yet.
+pub(super) fn raw(run: &ItemRun<'_>, args: &Map) -> Result<Map, Failure> {
+    let line = text(args, "_raw_params").or_else(|| text(args, "cmd")).unwrap_or_default();
+    let mut result = Map::new();
+    if run.check {
+        result.insert("skipped", true);
+        result.insert("msg", "would have run if not in check mode");
+        return Ok(result);
+    }
+    let command = match text(args, "executable") {
+        Some(shell) => format!("{shell} -c {}", shell_words::quote(&line)),
+        None => line,
+    };
+    let reach = run.reach();
+    let output = run
+        .world
+        .connections
+        .with(&reach.target, |connection| connection.raw(reach.become_.as_ref(), &command, None, None))
+        .map_err(|error| Failure::Unreachable(error.message))?;
+    result.insert("changed", true);
+    result.insert("rc", Value::Int(i64::from(output.rc)));
+    result.insert("stdout", output.stdout);
+    result.insert("stderr", output.stderr);
+    if output.rc != 0 {
+        result.insert("failed", true);
+        result.insert("msg", "non-zero return code");
+    }
+    Ok(result)
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct WaitArgs {
+    #[serde(default)]
+    delay: f64,
+    #[serde(default = "ten_minutes")]
+    timeout: f64,
+    #[serde(default = "one")]
+    sleep: f64,
+    #[serde(default = "five")]
+    connect_timeout: f64,
+}
+
+fn ten_minutes() -> f64 {
+    600.0
+}
+fn one() -> f64 {
+    1.0
+}
+fn five() -> f64 {
+    5.0
+}
+
+pub(super) fn wait_for_connection(run: &ItemRun<'_>, args: WaitArgs, _: &Map) -> Result<Map, Failure> {
+    let started = Instant::now();
+    let mut result = Map::new();
+    if run.check {
+        result.insert("elapsed", Value::Int(0));
+        return Ok(result);
+    }
+    run.world.sleep(seconds(args.delay));
+    wait(run, started + seconds(args.timeout), seconds(args.sleep), seconds(args.connect_timeout))?;
+    result.insert("changed", false);
+    result.insert("elapsed", Value::Int(started.elapsed().as_secs() as i64));
+    Ok(result)
+}
+
+fn seconds(seconds: f64) -> Duration {
+    Duration::from_secs_f64(seconds.clamp(0.0, 1e9))
+}
+
+/// Tries until the host runs a module.
+fn wait(run: &ItemRun<'_>, end: Instant, pause: Duration, connect_timeout: Duration) -> Result<(), Failure> {
+    let mut reach = run.reach().clone();
+    reach.target.connect_timeout = connect_timeout;
+    loop {
+        let request = kubeon_modules::wire::Task {
+            id: run.world.next_id(),
+            module: "ping".to_owned(),
+            ..Default::default()
+        };
+        let asked = run.world.connections.with(&reach.target, |connection| {
+            connection.run(reach.become_.as_ref(), &request, &Contents::default(), &|_| {})
+        });
+        match asked {
+            Ok(_) => return Ok(()),
+            Err(error) if Instant::now() >= end || run.world.is_interrupted() => {
+                return Err(Failure::message(format!("timed out waiting for the host: {}", error.message)));
+            }
+            Err(error) => run.alive(&error.message),
+        }
+        run.world.sleep(pause);
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RebootArgs {
+    #[serde(default)]
+    pre_reboot_delay: f64,
+    #[serde(default)]
+    post_reboot_delay: f64,
+    #[serde(default = "ten_minutes")]
+    reboot_timeout: f64,
+    #[serde(default = "five")]
+    connect_timeout: f64,
+    #[serde(default = "reboot_message")]
+    msg: String,
+    #[serde(default = "whoami")]
+    test_command: String,
+    #[serde(default = "boot_id")]
+    boot_time_command: String,
+    reboot_command: Option<String>,
+    #[serde(default, rename = "search_paths")]
+    _search_paths: Vec<String>,
+}
+
+fn reboot_message() -> String {
+    "Reboot initiated by kubeon-run".to_owned()
+}
+fn whoami() -> String {
+    "whoami".to_owned()
+}
+fn boot_id() -> String {
+    "cat /proc/sys/kernel/random/boot_id".to_owned()
+}
+
+pub(super) fn reboot(run: &ItemRun<'_>, args: RebootArgs, _: &Map) -> Result<Map, Failure> {
+    let mut result = Map::new();
+    if run.check {
+        result.insert("changed", true);
+        result.insert("rebooted", true);
+        return Ok(result);
+    }
+    if matches!(run.reach().target.via, crate::connection::Via::Local) {
+        return Err(Failure::message("refused: this would reboot the machine that kubeon-run runs on"));
+    }
+    let started = Instant::now();
+    let before = shell(run, &args.boot_time_command)?;
+    let delay_minutes = (args.pre_reboot_delay / 60.0).floor() as u64;
+    let usual = format!("shutdown -r +{delay_minutes} {}", shell_words::quote(&args.msg));
+    let command = args.reboot_command.clone().unwrap_or(usual);
+    // The answer may be lost with the host: the boot id tells whether it went down.
+    let asked = shell(run, &command);
+    if let Err(Failure::Failed(failure)) = asked {
+        return Err(Failure::Failed(failure));
+    }
+    run.world.connections.close(&run.reach().target);
+    run.world.sleep(seconds(args.pre_reboot_delay));
+    let end = started + seconds(args.reboot_timeout + args.pre_reboot_delay);
+    loop {
+        let now = shell(run, &args.boot_time_command);
+        match now {
+            Ok(now) if now != before => break,
+            Ok(_) | Err(Failure::Unreachable(_)) => run.alive("waiting for the host to come back"),
+            Err(other) => return Err(other),
+        }
+        if Instant::now() >= end || run.world.is_interrupted() {
+            return Err(Failure::message(format!("the host did not reboot within {} s", args.reboot_timeout)));
+        }
+        run.world.connections.close(&run.reach().target);
+        run.world.sleep(Duration::from_secs(1));
+    }
+    run.world.sleep(seconds(args.post_reboot_delay));
+    loop {
+        match shell(run, &args.test_command) {
+            Ok(_) => break,
+            Err(failure) if Instant::now() >= end => return Err(failure),
+            Err(_) => run.world.sleep(seconds(args.connect_timeout.min(2.0))),
+        }
+    }
+    result.insert("changed", true);
+    result.insert("rebooted", true);
+    result.insert("elapsed", Value::Int(started.elapsed().as_secs() as i64));
+    Ok(result)
+}
+
+/// Runs a shell's line on the host and returns what it printed.
+fn shell(run: &ItemRun<'_>, line: &str) -> Result<String, Failure> {
+    let mut args = Map::new();
+    args.insert("_raw_params", line);
+    let result = execute::module(run, "shell", &args, &Contents::default())?;
+    if result.get("failed").is_some_and(truth) {
+        return Err(Failure::Failed(Box::new(result)));
+    }
+    Ok(text(&result, "stdout").unwrap_or_default())
+}

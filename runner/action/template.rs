@@ -1,0 +1,86 @@
+//! `template`: renders a file here and lets the module `copy` put it in place.
+
+use serde::Deserialize;
+
+use super::transfer::{Parcel, read};
+use super::variables::find;
+use super::{Failure, text};
+use crate::execute::{ItemRun, truth};
+use crate::template::FileOptions;
+use crate::value::{Map, Value};
+
+/// Beside these, everything that `copy` takes.
+#[derive(Debug, Deserialize)]
+pub(super) struct Args {
+    #[serde(rename = "src")]
+    _src: String,
+    #[serde(rename = "dest", alias = "path")]
+    _dest: String,
+}
+
+/// The arguments that say how to render; the rest goes on to `copy`.
+const OWN: &[&str] = &[
+    "block_start_string", "block_end_string", "variable_start_string", "variable_end_string", "comment_start_string",
+    "comment_end_string", "trim_blocks", "lstrip_blocks", "newline_sequence", "output_encoding",
+];
+
+pub(super) fn template(run: &ItemRun<'_>, _: Args, args: &Map) -> Result<Map, Failure> {
+    let name = text(args, "src").unwrap_or_default();
+    let path = find(run, &name, "templates")?;
+    let source = String::from_utf8(read(&path)?)
+        .map_err(|_| Failure::message(format!("template `{}` is not UTF-8", path.display())))?;
+    let word = |key: &str| text(args, key);
+    let newline = word("newline_sequence").map(|text| match text.as_str() {
+        "\\r\\n" | "\r\n" => "\r\n".to_owned(),
+        "\\r" | "\r" => "\r".to_owned(),
+        _ => "\n".to_owned(),
+    });
+    if word("output_encoding").is_some_and(|encoding| !encoding.eq_ignore_ascii_case("utf-8")) {
+        return Err(Failure::message("`output_encoding` other than utf-8 is not supported"));
+    }
+    let usual = FileOptions::default();
+    let options = FileOptions {
+        trim_blocks: args.get("trim_blocks").is_none_or(truth),
+        lstrip_blocks: args.get("lstrip_blocks").is_some_and(truth),
+        newline_sequence: newline.unwrap_or(usual.newline_sequence),
+        block_start: word("block_start_string").unwrap_or(usual.block_start),
+        block_end: word("block_end_string").unwrap_or(usual.block_end),
+        variable_start: word("variable_start_string").unwrap_or(usual.variable_start),
+        variable_end: word("variable_end_string").unwrap_or(usual.variable_end),
+        comment_start: word("comment_start_string").unwrap_or(usual.comment_start),
+        comment_end: word("comment_end_string").unwrap_or(usual.comment_end),
+        ..FileOptions::default()
+    };
+    let shown = std::path::absolute(&path).unwrap_or_else(|_| path.clone()).display().to_string();
+    let templar = run.templar.with([
+        ("ansible_managed".to_owned(), managed(run)),
+        ("template_path".to_owned(), shown.as_str().into()),
+        ("template_fullpath".to_owned(), shown.as_str().into()),
+        ("template_host".to_owned(), host_name().into()),
+        ("template_uid".to_owned(), std::env::var("USER").unwrap_or_else(|_| "root".to_owned()).into()),
+        ("template_run_date".to_owned(), now().into()),
+        ("template_destpath".to_owned(), args.get("dest").cloned().unwrap_or(Value::Null)),
+    ]);
+    let rendered = templar.file(&source, &path, options)?;
+    let mut parcel = Parcel::default();
+    let mut copy = args.clone();
+    for key in OWN.iter().chain(&["src"]) {
+        copy.remove(key);
+    }
+    copy.insert("content", parcel.content(rendered.into_bytes()));
+    copy.insert("_original_basename", path.file_name().unwrap_or_default().to_string_lossy().trim_end_matches(".j2"));
+    parcel.send(run, "copy", &copy)
+}
+
+fn managed(run: &ItemRun<'_>) -> Value {
+    run.templar.variable("ansible_managed").unwrap_or_else(|| "Ansible managed".into())
+}
+
+fn host_name() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/hostname").map(|name| name.trim().to_owned()).unwrap_or_default()
+}
+
+fn now() -> String {
+    let now = jiff::Timestamp::now().to_zoned_datetime(jiff::tz::TimeZone::system());
+    jiff::fmt::strtime::format("%Y-%m-%d %H:%M:%S", &now).unwrap_or_default()
+}

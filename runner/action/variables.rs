@@ -1,0 +1,252 @@
+//! Actions that change what is known: set_fact, include_vars, add_host, group_by, and the arguments of includes.
+
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use super::{Failure, text};
+use crate::execute::ItemRun;
+use crate::source::Severity;
+use crate::value::{Map, Value};
+
+/// Arguments of any name.
+#[derive(Debug, Deserialize)]
+pub(super) struct AnyArgs {}
+
+pub(super) fn set_fact(_: &ItemRun<'_>, _: AnyArgs, args: &Map) -> Result<Map, Failure> {
+    let mut facts = args.clone();
+    let cacheable = facts.remove("cacheable").is_some_and(|value| crate::execute::truth(&value));
+    if facts.is_empty() {
+        return Err(Failure::message("`set_fact` must be given a variable to set"));
+    }
+    for key in facts.keys() {
+        let name = key.to_string();
+        let valid = name.starts_with(|c: char| c.is_alphabetic() || c == '_')
+            && name.chars().all(|c| c.is_alphanumeric() || c == '_');
+        if !valid {
+            return Err(Failure::message(format!(
+                "The variable name '{name}' is not valid. Variables must start with a letter or underscore character, \
+                 and contain only letters, numbers and underscores."
+            )));
+        }
+    }
+    let mut result = Map::new();
+    result.insert("changed", false);
+    result.insert("ansible_facts", Value::map(facts));
+    if cacheable {
+        result.insert("_ansible_facts_cacheable", true);
+    }
+    Ok(result)
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct IncludeVarsArgs {
+    #[serde(alias = "_raw_params")]
+    file: Option<String>,
+    dir: Option<String>,
+    name: Option<String>,
+    #[serde(default)]
+    depth: usize,
+    files_matching: Option<String>,
+    #[serde(default)]
+    ignore_files: Vec<String>,
+    extensions: Option<Vec<String>>,
+    #[serde(default)]
+    ignore_unknown_extensions: bool,
+    hash_behaviour: Option<String>,
+}
+
+pub(super) fn include_vars(run: &ItemRun<'_>, args: IncludeVarsArgs, _: &Map) -> Result<Map, Failure> {
+    if args.hash_behaviour.as_deref().is_some_and(|how| how != "replace") {
+        return Err(Failure::message("`hash_behaviour` other than `replace` is not supported: use the filter `combine`"));
+    }
+    let files = match (&args.file, &args.dir) {
+        (Some(file), None) => vec![find(run, file, "vars")?],
+        (None, Some(dir)) => files_of(run, dir, &args)?,
+        (Some(_), Some(_)) | (None, None) => return Err(Failure::message("give `file` or `dir`")),
+    };
+    let mut read = Map::new();
+    let mut loader = run.world.loader.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    for file in &files {
+        read.extend(loader.variables(file, run.task.place));
+    }
+    let problems = loader.take_problems();
+    drop(loader);
+    if let Some(error) = problems.iter().find(|problem| problem.severity == Severity::Error) {
+        return Err(Failure::message(error.render(false)));
+    }
+    let mut result = Map::new();
+    let facts = match args.name {
+        Some(name) => Map::from_iter([(Value::from(name), Value::map(read))]),
+        None => read,
+    };
+    result.insert("changed", false);
+    result.insert("ansible_facts", Value::map(facts));
+    let names = files.iter().map(|file| file.display().to_string().into()).collect();
+    result.insert("ansible_included_var_files", Value::list(names));
+    Ok(result)
+}
+
+fn files_of(run: &ItemRun<'_>, dir: &str, args: &IncludeVarsArgs) -> Result<Vec<PathBuf>, Failure> {
+    let root = find(run, dir, "vars")?;
+    let pattern = args
+        .files_matching
+        .as_deref()
+        .map(fancy_regex::Regex::new)
+        .transpose()
+        .map_err(|error| Failure::message(format!("`files_matching`: {error}")))?;
+    let usual = ["yaml", "yml", "json"].map(str::to_owned).to_vec();
+    let extensions = args.extensions.clone().unwrap_or(usual);
+    let mut files = Vec::new();
+    walk(&root, 1, args.depth, &mut files)
+        .map_err(|error| Failure::message(format!("read `{}`: {error}", root.display())))?;
+    let mut kept = Vec::new();
+    for file in files {
+        let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let matches = pattern.as_ref().is_none_or(|pattern| pattern.is_match(&name).unwrap_or(false));
+        if !matches || args.ignore_files.contains(&name) {
+            continue;
+        }
+        let extension = file.extension().unwrap_or_default().to_string_lossy().into_owned();
+        if extensions.contains(&extension) {
+            kept.push(file);
+        } else if !args.ignore_unknown_extensions {
+            return Err(Failure::message(format!(
+                "`{}` does not have a valid extension: {}",
+                file.display(),
+                extensions.join(", ")
+            )));
+        }
+    }
+    Ok(kept)
+}
+
+fn walk(folder: &Path, level: usize, depth: usize, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
+    let mut paths: Vec<PathBuf> =
+        std::fs::read_dir(folder)?.map(|entry| entry.map(|entry| entry.path())).collect::<Result<_, _>>()?;
+    paths.sort();
+    for path in paths {
+        if path.is_dir() {
+            if depth == 0 || level < depth {
+                walk(&path, level + 1, depth, files)?;
+            }
+        } else {
+            files.push(path);
+        }
+    }
+    Ok(())
+}
+
+/// Finds a file as Ansible does: in the role's folder of that kind, beside the task's file, at the playbook.
+pub(super) fn find(run: &ItemRun<'_>, name: &str, kind: &str) -> Result<PathBuf, Failure> {
+    let given = crate::execute::home_expanded(PathBuf::from(name));
+    let mut folders = Vec::new();
+    let mut add = |folder: &Path| {
+        folders.push(folder.join(kind));
+        folders.push(folder.to_owned());
+    };
+    for role in run.task.parents().filter_map(|parent| parent.role.as_ref()) {
+        add(&role.path);
+        folders_of_tasks(&role.path, &mut add);
+    }
+    if let Some(folder) = run.task.file.parent() {
+        add(folder);
+    }
+    add(&run.play.play.folder);
+    if given.is_absolute() {
+        folders = vec![PathBuf::from("/")];
+    }
+    let candidates: Vec<PathBuf> = folders.iter().map(|folder| folder.join(&given)).collect();
+    match candidates.iter().find(|path| path.exists()) {
+        Some(path) => Ok(path.clone()),
+        None => {
+            let looked: Vec<String> = candidates.iter().map(|path| path.display().to_string()).collect();
+            Err(Failure::message(format!("no file `{name}`: looked for {}", looked.join(", "))))
+        }
+    }
+}
+
+fn folders_of_tasks(role: &Path, add: &mut impl FnMut(&Path)) {
+    add(&role.join("tasks"));
+}
+
+pub(super) fn add_host(run: &ItemRun<'_>, _: AnyArgs, args: &Map) -> Result<Map, Failure> {
+    let name = text(args, "name").or_else(|| text(args, "hostname")).or_else(|| text(args, "host"));
+    let Some(name) = name.or_else(|| text(args, "_raw_params")) else {
+        return Err(Failure::message("`add_host` must have a `name`"));
+    };
+    let groups = match args.get("groups").or_else(|| args.get("group")).or_else(|| args.get("groupname")) {
+        Some(Value::List(items)) => items.iter().map(Value::to_string).collect(),
+        Some(one) => one.to_string().split(',').map(|group| group.trim().to_owned()).collect::<Vec<_>>(),
+        None => Vec::new(),
+    };
+    let own = ["name", "hostname", "host", "groups", "group", "groupname", "_raw_params"];
+    let vars: Map = args
+        .iter()
+        .filter(|(key, _)| !own.contains(&key.to_string().as_str()))
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect();
+    let mut changed = false;
+    run.world.change_inventory(|inventory| changed = inventory.add_host(&name, &groups, vars.clone()));
+    let mut added = Map::new();
+    added.insert("host_name", name.as_str());
+    added.insert("groups", Value::list(groups.into_iter().map(Value::from).collect()));
+    added.insert("host_vars", Value::map(vars));
+    let mut result = Map::new();
+    result.insert("changed", changed);
+    result.insert("add_host", Value::map(added));
+    Ok(result)
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct GroupByArgs {
+    #[serde(alias = "_raw_params")]
+    key: String,
+    #[serde(default)]
+    parents: Vec<String>,
+}
+
+pub(super) fn group_by(run: &ItemRun<'_>, args: GroupByArgs, _: &Map) -> Result<Map, Failure> {
+    let group = args.key.replace(' ', "-");
+    let parents: Vec<String> = args.parents.iter().map(|parent| parent.replace(' ', "-")).collect();
+    let mut changed = false;
+    run.world.change_inventory(|inventory| changed = inventory.add_to_group(run.host, &group, &parents));
+    let mut result = Map::new();
+    result.insert("changed", changed);
+    result.insert("add_group", group);
+    result.insert("parent_groups", Value::list(parents.into_iter().map(Value::from).collect()));
+    Ok(result)
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct IncludeRoleArgs {
+    #[serde(rename = "name", alias = "role")]
+    _name: String,
+    #[serde(rename = "tasks_from")]
+    _tasks_from: Option<String>,
+    #[serde(rename = "vars_from")]
+    _vars_from: Option<String>,
+    #[serde(rename = "defaults_from")]
+    _defaults_from: Option<String>,
+    #[serde(rename = "handlers_from")]
+    _handlers_from: Option<String>,
+    #[serde(rename = "allow_duplicates")]
+    _allow_duplicates: Option<bool>,
+    #[serde(rename = "public")]
+    _public: Option<bool>,
+    #[serde(rename = "apply")]
+    _apply: Option<serde_json::Value>,
+    #[serde(rename = "rolespec_validate")]
+    _rolespec_validate: Option<bool>,
+}
+
+/// The strategy reads what is included; here its arguments are rendered.
+pub(super) fn include<A>(_: &ItemRun<'_>, _: A, args: &Map) -> Result<Map, Failure> {
+    let mut result = Map::new();
+    result.insert("changed", false);
+    result.insert("include_args", Value::map(args.clone()));
+    Ok(result)
+}

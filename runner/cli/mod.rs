@@ -1,0 +1,57 @@
+//! The command line: what a person types, and what the environment and `ansible.cfg` add to it.
+
+mod args;
+mod config;
+mod extra_vars;
+pub mod prompt;
+mod run;
+mod settings;
+mod tools;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Arguments, Command};
+
+/// The exit status of a mistake on the command line.
+const EXIT_BAD_OPTIONS: u8 = 2;
+
+/// Runs the program.
+pub fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let done = match arguments.command {
+        None => run::run(arguments.run),
+        Some(Command::Check(run)) => run::check(run),
+        Some(Command::Inventory(inventory)) => tools::inventory(inventory),
+        Some(Command::Doc { module }) => tools::doc(module.as_deref()),
+        Some(Command::Schema { what }) => tools::schema(what),
+        Some(Command::Init { folder }) => tools::init(&folder),
+        Some(Command::Completions { shell }) => tools::completions(shell),
+    };
+    match done {
+        Ok(code) => ExitCode::from(code),
+        Err(Problem { message, code }) => {
+            crate::report::complain(&message);
+            ExitCode::from(code)
+        }
+    }
+}
+
+/// What ends the program before or instead of a run.
+#[derive(Debug)]
+pub(crate) struct Problem {
+    message: String,
+    code: u8,
+}
+
+impl Problem {
+    fn new(message: impl Into<String>) -> Problem {
+        Problem { message: message.into(), code: 1 }
+    }
+
+    /// A mistake on the command line.
+    fn usage(message: impl Into<String>) -> Problem {
+        Problem { message: message.into(), code: EXIT_BAD_OPTIONS }
+    }
+}

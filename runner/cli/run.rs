@@ -1,0 +1,130 @@
+//! The plain form: read everything, show every mistake, then run.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc;
+
+use super::args::{OutputFormat, RunArguments};
+use super::settings::{self, Settings};
+use super::Problem;
+use crate::execute::{self, World};
+use crate::inventory::Inventory;
+use crate::playbook::{Loader, Play};
+use crate::report::{self, Reporting};
+use crate::source::{Diagnostic, Severity};
+use crate::{inventory, plan};
+
+/// What was read and found without a mistake.
+struct Ready {
+    settings: Settings,
+    loader: Loader,
+    plays: Vec<Play>,
+    inventory: Inventory,
+    warnings: Vec<Diagnostic>,
+}
+
+fn read(args: &RunArguments) -> Result<Ready, Problem> {
+    if args.playbooks.is_empty() {
+        return Err(Problem::usage("name a playbook to run, as in `kubeon-run site.yml`"));
+    }
+    if !args.module_path.is_empty() {
+        return Err(Problem::usage("modules of one's own (`--module-path`) are not supported yet: built-in ones are"));
+    }
+    let settings = settings::gather(args)?;
+    let folders: Vec<PathBuf> = args
+        .playbooks
+        .iter()
+        .map(|path| path.parent().filter(|path| !path.as_os_str().is_empty()).map_or_else(|| PathBuf::from("."), PathBuf::from))
+        .collect();
+    let (inventory, mut problems) = inventory::read(&settings.inventory, &folders, &settings.load.vault);
+    let mut loader = Loader::new(settings.load.clone());
+    let mut plays = Vec::new();
+    for path in &args.playbooks {
+        if path.is_file() {
+            plays.extend(loader.playbook(path));
+        } else {
+            return Err(Problem::new(format!("no playbook `{}`", path.display())));
+        }
+    }
+    problems.extend(loader.take_problems());
+    problems.extend(plan::check(&plays, &inventory, settings.run.limit.as_deref()));
+    plan::sort(&mut problems);
+    let (errors, warnings): (Vec<_>, Vec<_>) =
+        problems.into_iter().partition(|problem| problem.severity == Severity::Error);
+    if !errors.is_empty() {
+        report::show_diagnostics(&warnings);
+        report::show_diagnostics(&errors);
+        let count = errors.len();
+        let what = if count == 1 { "one mistake".to_owned() } else { format!("{count} mistakes") };
+        return Err(Problem { message: format!("{what} found; nothing was run"), code: 4 });
+    }
+    Ok(Ready { settings, loader, plays, inventory, warnings })
+}
+
+/// Checks without connecting.
+pub fn check(args: RunArguments) -> Result<u8, Problem> {
+    let ready = read(&args)?;
+    report::show_diagnostics(&ready.warnings);
+    let tasks: usize = ready.plays.iter().map(plan::count_tasks).sum();
+    report::say(&format!("{} plays with {tasks} tasks: no mistake found", ready.plays.len()));
+    Ok(0)
+}
+
+/// Runs playbooks.
+pub fn run(args: RunArguments) -> Result<u8, Problem> {
+    let Ready { settings, loader, plays, inventory, warnings } = read(&args)?;
+    report::show_diagnostics(&warnings);
+    for warning in &settings.config.warnings {
+        report::warn(warning);
+    }
+    if args.syntax_check {
+        for path in &args.playbooks {
+            report::say(&format!("\nplaybook: {}", path.display()));
+        }
+        return Ok(0);
+    }
+    if args.list_hosts || args.list_tasks || args.list_tags {
+        let listing = plan::Listing { hosts: args.list_hosts, tasks: args.list_tasks, tags: args.list_tags };
+        for (path, plays) in plan::by_playbook(&args.playbooks, &plays) {
+            let text = plan::list(&path, &plays, &inventory, &settings.run, listing).map_err(Problem::new)?;
+            report::say(text.trim_end_matches('\n'));
+        }
+        return Ok(0);
+    }
+    let interrupted = Arc::new(AtomicBool::new(false));
+    listen_for_interrupt(&interrupted)?;
+    let (events, told) = mpsc::channel();
+    let reporting = Reporting {
+        verbosity: settings.run.verbosity,
+        format: match args.output {
+            OutputFormat::Auto => report::Format::Auto,
+            OutputFormat::Lines => report::Format::Lines,
+            OutputFormat::Json => report::Format::Json,
+            OutputFormat::Junit => report::Format::Junit,
+        },
+        show_skipped: settings.config.flag(&["ANSIBLE_DISPLAY_SKIPPED_HOSTS", "DISPLAY_SKIPPED_HOSTS"], "defaults", "display_skipped_hosts", true),
+        show_ok: settings.config.flag(&["ANSIBLE_DISPLAY_OK_HOSTS"], "defaults", "display_ok_hosts", true),
+        yaml: settings.config.get(&["ANSIBLE_CALLBACK_RESULT_FORMAT"], "defaults", "callback_result_format").as_deref() == Some("yaml"),
+        playbooks: args.playbooks.clone(),
+    };
+    let reporter = report::start(reporting, told);
+    let world = World::new(settings.run, inventory, loader, events, interrupted);
+    let code = execute::run(&world, plays);
+    drop(world);
+    // Everything told is shown before the program ends.
+    reporter.join().map_err(|_| Problem { message: "the report broke off".to_owned(), code: 250 })?;
+    Ok(code)
+}
+
+/// The first Ctrl-C lets running tasks end, a second one ends the program at once.
+fn listen_for_interrupt(interrupted: &Arc<AtomicBool>) -> Result<(), Problem> {
+    use signal_hook::consts::{SIGINT, SIGTERM};
+    let failed = |error: std::io::Error| Problem::new(format!("listen for Ctrl-C: {error}"));
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register_conditional_shutdown(signal, i32::from(execute::EXIT_INTERRUPTED), interrupted.clone())
+            .map_err(failed)?;
+        signal_hook::flag::register(signal, interrupted.clone()).map_err(failed)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,106 @@
+//! The sub-commands that run nothing: inventory, doc, schema, init, completions.
+
+use std::path::Path;
+
+use clap::CommandFactory;
+
+use super::args::{Arguments, InventoryArguments, SchemaOf};
+use super::config::Config;
+use super::{Problem, settings};
+use crate::source::{Severity, nearest};
+use crate::{doc, inventory, report};
+
+pub fn inventory(args: InventoryArguments) -> Result<u8, Problem> {
+    let config = Config::find().map_err(Problem::new)?;
+    let vault = settings::vault(&config, &args.vault_password_file, &args.vault_id, args.ask_vault_pass)?;
+    let sources = settings::inventories(&config, args.inventory);
+    let (inventory, problems) = inventory::read(&sources, &[], &vault);
+    report::show_diagnostics(&problems);
+    if problems.iter().any(|problem| problem.severity == Severity::Error) {
+        return Err(Problem::new("the inventory has mistakes"));
+    }
+    if args.graph {
+        report::say(inventory::graph(&inventory, &args.group, args.vars).trim_end());
+        return Ok(0);
+    }
+    let shown = match &args.host {
+        Some(host) => inventory::host_json(&inventory, host)
+            .ok_or_else(|| Problem::new(format!("no host `{host}` in the inventory")))?,
+        None => inventory::list_json(&inventory),
+    };
+    let text = if args.yaml {
+        serde_yaml::to_string(&shown).map_err(|error| Problem::new(error.to_string()))?
+    } else {
+        serde_json::to_string_pretty(&shown).map_err(|error| Problem::new(error.to_string()))?
+    };
+    report::say(text.trim_end());
+    Ok(0)
+}
+
+pub fn doc(module: Option<&str>) -> Result<u8, Problem> {
+    let Some(name) = module else {
+        report::say(doc::list().trim_end());
+        return Ok(0);
+    };
+    match doc::page(name) {
+        Some(page) => {
+            report::say(page.trim_end());
+            Ok(0)
+        }
+        None => {
+            let meant = nearest(name, crate::action::names());
+            let hint = meant.map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
+            Err(Problem::new(format!("no module `{name}`{hint}")))
+        }
+    }
+}
+
+pub fn schema(what: SchemaOf) -> Result<u8, Problem> {
+    let schema = match what {
+        SchemaOf::Playbook => doc::playbook_schema(),
+        SchemaOf::Modules => doc::module_schemas(),
+    };
+    let text = serde_json::to_string_pretty(&schema).map_err(|error| Problem::new(error.to_string()))?;
+    report::say(&text);
+    Ok(0)
+}
+
+pub fn completions(shell: clap_complete::Shell) -> Result<u8, Problem> {
+    let mut bytes = Vec::new();
+    clap_complete::generate(shell, &mut Arguments::command(), "kubeon-run", &mut bytes);
+    report::say(String::from_utf8_lossy(&bytes).trim_end());
+    Ok(0)
+}
+
+/// What a starting project holds.
+const STARTING_PROJECT: &[(&str, &str)] = &[
+    (
+        "inventory/hosts.yml",
+        "# The hosts, in groups. `kubeon-run inventory --graph` shows them.\n\
+         all:\n  children:\n    web:\n      hosts:\n        # web1: {ansible_host: 192.0.2.10, ansible_user: admin}\n",
+    ),
+    ("inventory/group_vars/all.yml", "# Variables of every host.\nmessage: hello\n"),
+    (
+        "site.yml",
+        "# Run with: kubeon-run site.yml --check --diff\n\
+         - name: Set hosts up\n  hosts: all\n  become: true\n  tasks:\n    - name: Say hello at login\n      copy:\n        \
+         dest: /etc/motd\n        content: \"{{ message }}\\n\"\n        mode: \"0644\"\n",
+    ),
+];
+
+pub fn init(folder: &Path) -> Result<u8, Problem> {
+    for (name, text) in STARTING_PROJECT {
+        let path = folder.join(name);
+        let failed = |error: std::io::Error| Problem::new(format!("write `{}`: {error}", path.display()));
+        if path.exists() {
+            report::say(&format!("kept    {}", path.display()));
+            continue;
+        }
+        if let Some(parent) = path.parent() {
+            std::fs::create_dir_all(parent).map_err(failed)?;
+        }
+        std::fs::write(&path, text).map_err(failed)?;
+        report::say(&format!("written {}", path.display()));
+    }
+    Ok(0)
+}

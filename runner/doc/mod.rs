@@ -1,0 +1,138 @@
+//! Pages and schemas of modules, made from the types that are their arguments.
+
+use serde_json::{Map, Value, json};
+
+use crate::playbook::Keyword;
+
+/// Returns the list of modules, each with its first sentence.
+pub fn list() -> String {
+    let mut text = String::new();
+    for spec in kubeon_modules::MODULES {
+        let schema = (spec.schema)().to_value();
+        let first = description(&schema).lines().next().unwrap_or("").to_owned();
+        text.push_str(&format!("{:<22} {first}\n", spec.name));
+    }
+    text
+}
+
+fn description(schema: &Value) -> &str {
+    schema.get("description").and_then(Value::as_str).unwrap_or("")
+}
+
+/// Returns a module's page in Markdown; `None` when there is no such module.
+pub fn page(name: &str) -> Option<String> {
+    let name = crate::action::canonical(name)?;
+    let spec = kubeon_modules::spec_of(name)?;
+    let schema = (spec.schema)().to_value();
+    let mut text = format!("# {name}\n\n{}\n\n", description(&schema).trim());
+    let required: Vec<&str> =
+        schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
+    text.push_str("| argument | type | default | meaning |\n|---|---|---|---|\n");
+    for (key, property) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
+        if key.starts_with('_') && key != "_raw_params" {
+            continue;
+        }
+        let shown = if key == "_raw_params" { "(free text)" } else { key };
+        let default = match property.get("default") {
+            Some(Value::Null) | None if required.contains(&key.as_str()) => "**required**".to_owned(),
+            Some(Value::Null) | None => String::new(),
+            Some(value) => format!("`{value}`"),
+        };
+        let meaning = description(property).replace('\n', " ").replace('|', "\\|");
+        text.push_str(&format!("| `{shown}` | {} | {default} | {meaning} |\n", type_of(property, &schema)));
+    }
+    Some(text)
+}
+
+fn type_of(property: &Value, root: &Value) -> String {
+    if let Some(reference) = property.get("$ref").and_then(Value::as_str) {
+        let name = reference.rsplit('/').next().unwrap_or("");
+        if let Some(target) = root.get("$defs").and_then(|defs| defs.get(name)) {
+            return type_of(target, root);
+        }
+    }
+    if let Some(words) = property.get("enum").and_then(Value::as_array) {
+        return words.iter().filter_map(Value::as_str).map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ");
+    }
+    for key in ["anyOf", "oneOf"] {
+        if let Some(variants) = property.get(key).and_then(Value::as_array) {
+            let mut kinds: Vec<String> = variants
+                .iter()
+                .filter(|variant| variant.get("type").and_then(Value::as_str) != Some("null"))
+                .map(|variant| match variant.get("const").and_then(Value::as_str) {
+                    Some(word) => format!("`{word}`"),
+                    None => type_of(variant, root),
+                })
+                .collect();
+            kinds.dedup();
+            return kinds.join(", ");
+        }
+    }
+    match property.get("type") {
+        Some(Value::String(kind)) => kind.clone(),
+        Some(Value::Array(kinds)) => {
+            kinds.iter().filter_map(Value::as_str).filter(|kind| *kind != "null").collect::<Vec<_>>().join(" or ")
+        }
+        _ => String::new(),
+    }
+}
+
+/// Returns the JSON schemas of all modules, by name.
+pub fn module_schemas() -> Value {
+    let schemas: Map<String, Value> =
+        kubeon_modules::MODULES.iter().map(|spec| (spec.name.to_owned(), (spec.schema)().to_value())).collect();
+    Value::Object(schemas)
+}
+
+/// Returns the JSON schema of a playbook. Values may be templates, so that types are told but not forced.
+pub fn playbook_schema() -> Value {
+    use crate::playbook::Where;
+    let keywords = |place: Where| -> Map<String, Value> {
+        Keyword::ALL
+            .iter()
+            .filter(|keyword| keyword.places().includes(place))
+            .map(|keyword| (keyword.name().to_owned(), json!({})))
+            .collect()
+    };
+    let mut task = keywords(Where::TASK);
+    for key in ["vars", "loop", "loop_control", "notify", "listen", "args", "action", "local_action"] {
+        task.insert(key.to_owned(), json!({}));
+    }
+    for name in crate::action::names() {
+        let about = kubeon_modules::spec_of(name).map(|spec| description(&(spec.schema)().to_value()).to_owned());
+        for written in [name.to_owned(), format!("ansible.builtin.{name}")] {
+            task.insert(written, json!({ "description": about.as_deref().unwrap_or("") }));
+        }
+    }
+    let mut block = keywords(Where::BLOCK);
+    for section in ["block", "rescue", "always"] {
+        block.insert(section.to_owned(), json!({"$ref": "#/$defs/tasks"}));
+    }
+    block.insert("vars".to_owned(), json!({"type": "object"}));
+    let mut play = keywords(Where::PLAY);
+    for section in ["pre_tasks", "tasks", "post_tasks", "handlers"] {
+        play.insert(section.to_owned(), json!({"$ref": "#/$defs/tasks"}));
+    }
+    for key in ["hosts", "vars", "vars_files", "vars_prompt", "roles"] {
+        play.insert(key.to_owned(), json!({}));
+    }
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "kubeon-run playbook",
+        "type": "array",
+        "items": {"anyOf": [
+            {"type": "object", "properties": play, "required": ["hosts"], "additionalProperties": false},
+            {"type": "object", "required": ["import_playbook"]},
+        ]},
+        "$defs": {
+            "tasks": {"type": ["array", "null"], "items": {"anyOf": [{"$ref": "#/$defs/task"}, {"$ref": "#/$defs/block"}]}},
+            "task": {
+                "type": "object",
+                "properties": task,
+                "patternProperties": {"^with_": {}},
+                "additionalProperties": false,
+            },
+            "block": {"type": "object", "properties": block, "required": ["block"], "additionalProperties": false},
+        },
+    })
+}

@@ -1,0 +1,151 @@
+//! Dynamic includes: `include_tasks` and `include_role` read their files when a host comes to them.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::item::ItemRun;
+use super::{PlayRun, World};
+use crate::playbook::{Block, Item, Keyword, Keywords, Parent, ParentKind, Setting, Task, role, task_file};
+use crate::source::{Diagnostic, Place, Severity};
+use crate::value::{Map, Value};
+
+/// What a host asked to include: hosts that ask for the same share it and go on in step.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Inclusion {
+    /// The rendered arguments.
+    pub args: Map,
+    /// The loop's item and the like: variables of every included task.
+    pub vars: Map,
+    /// The item's label, for the report.
+    pub label: Option<String>,
+}
+
+impl Inclusion {
+    pub(super) fn new(run: &ItemRun<'_>, result: &Map, item: Option<Value>) -> Inclusion {
+        let args = result.get("include_args").and_then(Value::as_map).map(|args| (**args).clone()).unwrap_or_default();
+        let mut vars = Map::new();
+        let mut label = None;
+        if let (Some(item), Some(loop_)) = (item, &run.task.loop_) {
+            let name = |value: &Option<Value>, usual: Option<&str>| {
+                value.as_ref().and_then(|value| run.templar.text(value).ok()).or(usual.map(str::to_owned))
+            };
+            if let Some(name) = name(&loop_.control.loop_var, Some("item")) {
+                vars.insert("ansible_loop_var", name.as_str());
+                vars.insert(name, item.clone());
+            }
+            for name in [name(&loop_.control.index_var, None), Some("ansible_loop".to_owned())].into_iter().flatten() {
+                if let Some(value) = run.templar.variable(&name) {
+                    vars.insert(name, value);
+                }
+            }
+            label = Some(item.to_string());
+        }
+        Inclusion { args, vars, label }
+    }
+}
+
+/// What was read for an inclusion.
+pub struct Included {
+    pub block: Arc<Block>,
+    /// As it is told.
+    pub file: String,
+    pub handlers: Vec<Item>,
+    pub roles: Vec<Arc<crate::playbook::Role>>,
+}
+
+/// Reads what a task includes.
+///
+/// # Errors
+/// A sentence for a person, with the place of the mistake where there is one.
+pub fn load(world: &World, play: &PlayRun, task: &Arc<Task>, inclusion: &Inclusion) -> Result<Included, String> {
+    let parent = Arc::new(Parent {
+        kind: ParentKind::Include,
+        keywords: applied(&inclusion.args),
+        vars: Arc::new(include_vars(task, inclusion)),
+        role: None,
+        parent: Some(Arc::new(parent_of_include(task))),
+    });
+    let mut loader = world.loader.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let (tasks, file, handlers, roles) = if &*task.action.name == "include_role" {
+        let used = role_use(&inclusion.args, task.action.place)?;
+        let line: Vec<(String, PathBuf)> =
+            task.role().map(|role| (role.name.clone(), role.path.clone())).into_iter().collect();
+        let loaded = loader.role(&used, &parent, &play.play.folder, &line);
+        (loaded.items, used.name, loaded.handlers, loaded.roles)
+    } else {
+        let name = inclusion.args.get("file").or_else(|| inclusion.args.get("_raw_params"));
+        let Some(name) = name.map(Value::to_string) else { return Err("`include_tasks` must name a file".to_owned()) };
+        let role = task.role().map(|role| role.path.clone());
+        let path = task_file(&name, &task.file, role.as_deref(), task.is_handler)
+            .ok_or_else(|| format!("no file of tasks `{name}` beside `{}`", task.file.display()))?;
+        let items = loader.tasks(&path, &parent, task.is_handler);
+        (items, shown(&path), Vec::new(), Vec::new())
+    };
+    let problems: Vec<Diagnostic> =
+        loader.take_problems().into_iter().filter(|problem| problem.severity == Severity::Error).collect();
+    if let Some(first) = problems.first() {
+        return Err(first.render(false));
+    }
+    let block = Block {
+        place: task.place,
+        parent,
+        tasks,
+        rescue: Vec::new(),
+        always: Vec::new(),
+        role_entry: None,
+    };
+    Ok(Included { block: Arc::new(block), file, handlers, roles })
+}
+
+fn shown(path: &Path) -> String {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string()
+}
+
+/// An include's own `when`, tags, loop and the like are its own: what it encloses takes on only what stands above it.
+fn parent_of_include(task: &Task) -> Parent {
+    Parent {
+        kind: ParentKind::Block,
+        keywords: Keywords::default(),
+        vars: Arc::default(),
+        role: None,
+        parent: Some(task.parent.clone()),
+    }
+}
+
+/// `apply:` gives keywords to every included task.
+fn applied(args: &Map) -> Keywords {
+    let mut keywords = Keywords::default();
+    if let Some(Value::Map(apply)) = args.get("apply") {
+        for (name, value) in &**apply {
+            if let Some(keyword) = Keyword::ALL.iter().find(|keyword| keyword.name() == name.to_string()) {
+                keywords.set(*keyword, Setting { value: value.clone(), place: Place::default() });
+            }
+        }
+    }
+    keywords
+}
+
+fn include_vars(task: &Task, inclusion: &Inclusion) -> Map {
+    let mut vars = inclusion.vars.clone();
+    vars.extend((*task.vars).clone());
+    if &*task.action.name == "include_tasks" {
+        let own = |key: &Value| !matches!(key.as_str(), Some("file" | "_raw_params" | "apply"));
+        vars.extend(inclusion.args.iter().filter(|(key, _)| own(key)).map(|(key, value)| (key.clone(), value.clone())));
+    }
+    vars
+}
+
+fn role_use(args: &Map, place: Place) -> Result<role::RoleUse, String> {
+    let text = |key: &str| args.get(key).map(Value::to_string);
+    let name = text("name").or_else(|| text("role")).ok_or("`include_role` must have a `name`")?;
+    Ok(role::RoleUse {
+        name,
+        place,
+        tasks_from: text("tasks_from"),
+        vars_from: text("vars_from"),
+        defaults_from: text("defaults_from"),
+        handlers_from: text("handlers_from"),
+        allow_duplicates: Some(args.get("allow_duplicates").is_none_or(Value::truthy)),
+        ..role::RoleUse::default()
+    })
+}

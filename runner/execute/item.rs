@@ -1,0 +1,432 @@
+//! One task on one host for one item: conditions, arguments, the action, and what the result means.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use kubeon_modules::wire;
+
+use super::reach::{self, Reach, truth};
+use super::{PlayRun, World};
+use crate::action::{self, Failure};
+use crate::connection::Contents;
+use crate::playbook::{Keyword, Task};
+use crate::report::{Event, Status, TaskInfo};
+use crate::template::{Templar, TemplateError};
+use crate::value::{Map, Value};
+
+/// A task's own tries when it has `until` and does not say how many.
+const DEFAULT_RETRIES: u64 = 3;
+const DEFAULT_DELAY_S: f64 = 5.0;
+const DEFAULT_POLL_S: f64 = 15.0;
+
+/// What one task on one host knows.
+pub struct ItemRun<'a> {
+    pub world: &'a Arc<World>,
+    pub play: &'a Arc<PlayRun>,
+    /// The host whose turn it is.
+    pub host: &'a Arc<str>,
+    pub task: &'a Arc<Task>,
+    pub info: &'a Arc<TaskInfo>,
+    pub templar: Templar,
+    /// Where it runs: set once the conditions hold.
+    pub reach: Option<Reach>,
+    pub check: bool,
+    pub diff: bool,
+    pub no_log: bool,
+}
+
+/// How an item ended.
+#[derive(Debug, Clone)]
+pub struct ItemEnd {
+    pub status: Status,
+    pub result: Map,
+    pub delegated: Option<Arc<str>>,
+}
+
+impl ItemEnd {
+    fn new(status: Status, result: Map) -> ItemEnd {
+        ItemEnd { status, result, delegated: None }
+    }
+
+    pub fn failed(message: impl Into<String>) -> ItemEnd {
+        let mut result = Map::new();
+        result.insert("failed", true);
+        result.insert("changed", false);
+        result.insert("msg", message.into());
+        ItemEnd::new(Status::Failed, result)
+    }
+
+    pub(super) fn from_template(error: &TemplateError) -> ItemEnd {
+        let mut end = ItemEnd::failed(error.message.clone());
+        if !error.place.is_nowhere() {
+            end.result.insert("_diagnostic", error.diagnostic().render(false));
+        }
+        end
+    }
+
+    fn unreachable(message: String) -> ItemEnd {
+        let mut result = Map::new();
+        result.insert("changed", false);
+        result.insert("msg", message);
+        result.insert("unreachable", true);
+        ItemEnd::new(Status::Unreachable, result)
+    }
+}
+
+impl ItemRun<'_> {
+    /// Runs the item to its end.
+    pub fn run(&mut self) -> ItemEnd {
+        match self.skipped() {
+            Ok(None) => {}
+            Ok(Some(end)) => return end,
+            Err(error) => return self.spoiled("when", &error),
+        }
+        match self.prepare() {
+            Ok(()) => {}
+            Err(end) => return *end,
+        }
+        let mut end = self.attempts();
+        if let Some(reach) = &self.reach
+            && reach.host != *self.host
+        {
+            end.delegated = Some(reach.host.clone());
+        }
+        end
+    }
+
+    fn spoiled(&self, keyword: &str, error: &TemplateError) -> ItemEnd {
+        let mut end = ItemEnd::from_template(error);
+        end.result.insert("msg", format!("the condition of `{keyword}` can't be told: {}", error.message));
+        end
+    }
+
+    /// Returns the end of a task whose conditions do not hold.
+    fn skipped(&self) -> Result<Option<ItemEnd>, TemplateError> {
+        for condition in self.task.conditions() {
+            let parts: Vec<Value> = match condition {
+                Value::List(items) => items.to_vec(),
+                one => vec![one.clone()],
+            };
+            for part in parts {
+                if !self.templar.condition(&part)? {
+                    let mut result = Map::new();
+                    result.insert("changed", false);
+                    result.insert("false_condition", part);
+                    result.insert("skip_reason", "Conditional result was False");
+                    result.insert("skipped", true);
+                    return Ok(Some(ItemEnd::new(Status::Skipped, result)));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    fn prepare(&mut self) -> Result<(), Box<ItemEnd>> {
+        let failed = |message: String| Box::new(ItemEnd::failed(message));
+        let host = match self.keyword(Keyword::DelegateTo).map_err(|error| Box::new(ItemEnd::from_template(&error)))? {
+            Some(value) if value.truthy() => Arc::from(value.to_string()),
+            Some(_) | None => self.host.clone(),
+        };
+        self.check = self.flag(Keyword::CheckMode, self.world.options.check).map_err(failed)?;
+        self.diff = self.flag(Keyword::Diff, self.world.options.diff).map_err(failed)?;
+        let reach = reach::of(self.world, Some(self.play), Some(self.task), &host, self.host, &self.templar);
+        self.reach = Some(reach.map_err(|message| failed(message))?);
+        Ok(())
+    }
+
+    /// Returns a keyword's rendered value; `None` when it is absent or `omit`.
+    pub fn keyword(&self, keyword: Keyword) -> Result<Option<Value>, TemplateError> {
+        let Some(setting) = self.task.inherited(keyword) else { return Ok(None) };
+        let value = self.templar.value(&setting.value)?;
+        Ok((!matches!(value, Value::Null | Value::Omit)).then_some(value))
+    }
+
+    pub fn flag(&self, keyword: Keyword, usual: bool) -> Result<bool, String> {
+        match self.keyword(keyword) {
+            Ok(value) => Ok(value.map_or(usual, |value| truth(&value))),
+            Err(error) => Err(format!("`{keyword}`: {}", error.message)),
+        }
+    }
+
+    fn number(&self, keyword: Keyword, usual: f64) -> Result<f64, String> {
+        match self.keyword(keyword) {
+            Ok(None) => Ok(usual),
+            Ok(Some(value)) => {
+                value.to_string().trim().parse().map_err(|_| format!("`{keyword}` is `{value}`, not a number"))
+            }
+            Err(error) => Err(format!("`{keyword}`: {}", error.message)),
+        }
+    }
+
+    /// Returns where the task runs.
+    pub fn reach(&self) -> &Reach {
+        self.reach.as_ref().expect("a task is prepared before its action runs")
+    }
+
+    fn attempts(&self) -> ItemEnd {
+        let until = self.task.keywords.get(Keyword::Until);
+        let retries = self.task.keywords.get(Keyword::Retries);
+        let tries = match (until.is_some() || retries.is_some(), self.number(Keyword::Retries, DEFAULT_RETRIES as f64)) {
+            (false, _) => 1,
+            (true, Ok(retries)) => (retries.max(0.0) as u64) + 1,
+            (true, Err(message)) => return ItemEnd::failed(message),
+        };
+        let delay = match self.number(Keyword::Delay, DEFAULT_DELAY_S) {
+            Ok(seconds) => Duration::from_secs_f64(seconds.max(0.0)),
+            Err(message) => return ItemEnd::failed(message),
+        };
+        let mut attempt = 1;
+        loop {
+            let mut end = self.attempt();
+            if tries > 1 {
+                end.result.insert("attempts", Value::Int(attempt as i64));
+            }
+            if end.status == Status::Unreachable {
+                return end;
+            }
+            let met = match until {
+                None => end.status != Status::Failed,
+                Some(setting) => match self.with_result(&end.result).condition(&setting.value) {
+                    Ok(met) => met,
+                    Err(error) => return self.spoiled("until", &error),
+                },
+            };
+            if met || attempt == tries || self.world.is_interrupted() {
+                if !met && tries > 1 && end.status != Status::Failed {
+                    end.status = Status::Failed;
+                    end.result.insert("failed", true);
+                    if !end.result.contains_key("msg") {
+                        end.result.insert("msg", "`until` was never so");
+                    }
+                }
+                return end;
+            }
+            self.world.tell(Event::Retry {
+                host: self.host.clone(),
+                task: self.info.clone(),
+                left: tries - attempt,
+                result: end.result,
+            });
+            self.world.sleep(delay);
+            attempt += 1;
+        }
+    }
+
+    /// Runs the action once and decides how it ended.
+    fn attempt(&self) -> ItemEnd {
+        let started = Instant::now();
+        let acted = self.arguments().and_then(|args| action::run(self, args));
+        let mut result = match acted {
+            Ok(result) => result,
+            Err(Failure::Unreachable(message)) => return ItemEnd::unreachable(message),
+            Err(Failure::Failed(result)) => *result,
+            Err(Failure::Template(error)) => return ItemEnd::from_template(&error),
+        };
+        for name in ["stdout", "stderr"] {
+            let lines = format!("{name}_lines");
+            if let Some(Value::Str(text)) = result.get(name)
+                && !result.contains_key(&lines)
+            {
+                let split = text.as_str().lines().map(Value::from).collect();
+                result.insert(lines, Value::list(split));
+            }
+        }
+        if let Value::Bool(true) = result.get("unreachable").unwrap_or(&Value::Null) {
+            return ItemEnd::new(Status::Unreachable, result);
+        }
+        let _ = started;
+        self.judge(result)
+    }
+
+    /// Applies `changed_when` and `failed_when`.
+    fn judge(&self, mut result: Map) -> ItemEnd {
+        let is = |result: &Map, key: &str| result.get(key).is_some_and(truth);
+        if is(&result, "skipped") && !is(&result, "failed") {
+            return ItemEnd::new(Status::Skipped, result);
+        }
+        if !result.contains_key("changed") {
+            result.insert("changed", false);
+        }
+        for (keyword, key) in [(Keyword::ChangedWhen, "changed"), (Keyword::FailedWhen, "failed")] {
+            let Some(setting) = self.task.keywords.get(keyword) else { continue };
+            match self.with_result(&result).condition(&setting.value) {
+                Ok(so) => {
+                    if keyword == Keyword::FailedWhen {
+                        result.insert("failed_when_result", so);
+                    }
+                    result.insert(key, so);
+                }
+                Err(error) => return self.spoiled(keyword.name(), &error),
+            }
+        }
+        if is(&result, "failed") {
+            return ItemEnd::new(Status::Failed, result);
+        }
+        if !result.contains_key("failed") {
+            result.insert("failed", false);
+        }
+        let status = if is(&result, "changed") { Status::Changed } else { Status::Ok };
+        ItemEnd::new(status, result)
+    }
+
+    /// Returns a templar that sees the result under the name it will be registered as.
+    fn with_result(&self, result: &Map) -> Templar {
+        let name = self.task.keywords.get(Keyword::Register).map(|setting| setting.value.to_string());
+        match name {
+            Some(name) => self.templar.with([(name, Value::map(result.clone()))]),
+            None => self.templar.clone(),
+        }
+    }
+
+    /// Renders the action's arguments over the defaults that `module_defaults` gives.
+    fn arguments(&self) -> Result<Map, Failure> {
+        let call = &self.task.action;
+        if action::takes_raw(&call.name) {
+            return Ok((*call.args).clone());
+        }
+        let mut args = self.module_defaults(&call.name)?;
+        let mut own = match self.templar.value(&Value::Map(call.args.clone()))? {
+            Value::Map(map) => Arc::unwrap_or_clone(map),
+            _ => Map::new(),
+        };
+        if let Some(more) = own.remove("_variable_params") {
+            match more {
+                Value::Map(map) => {
+                    for (key, value) in &*map {
+                        if own.get_key(key).is_none() {
+                            own.insert(key.clone(), value.clone());
+                        }
+                    }
+                }
+                Value::Omit | Value::Null => {}
+                other => {
+                    return Err(Failure::message(format!("arguments must be a mapping, and `{other}` is {}", other.kind())));
+                }
+            }
+        }
+        args.extend(own);
+        Ok(without_omitted(args))
+    }
+
+    fn module_defaults(&self, name: &str) -> Result<Map, Failure> {
+        let mut defaults = Map::new();
+        let parents: Vec<_> = self.task.parents().collect();
+        let settings = parents.iter().rev().filter_map(|parent| parent.keywords.get(Keyword::ModuleDefaults));
+        for setting in settings.chain(self.task.keywords.get(Keyword::ModuleDefaults)) {
+            let lists = match &setting.value {
+                Value::List(items) => items.to_vec(),
+                one => vec![one.clone()],
+            };
+            for list in lists {
+                for (key, value) in list.as_map().map(|map| (**map).clone()).unwrap_or_default() {
+                    if action::canonical(&key.to_string()) == Some(name)
+                        && let Value::Map(map) = self.templar.value(&value)?
+                    {
+                        defaults.extend((*map).clone());
+                    }
+                }
+            }
+        }
+        Ok(defaults)
+    }
+
+    /// Returns the task's environment, outermost first.
+    fn environment(&self) -> Result<BTreeMap<String, String>, Failure> {
+        let mut environment = BTreeMap::new();
+        let parents: Vec<_> = self.task.parents().collect();
+        let settings = parents.iter().rev().filter_map(|parent| parent.keywords.get(Keyword::Environment));
+        for setting in settings.chain(self.task.keywords.get(Keyword::Environment)) {
+            let lists = match self.templar.value(&setting.value)? {
+                Value::List(items) => items.to_vec(),
+                one => vec![one],
+            };
+            for list in lists {
+                for (key, value) in list.as_map().map(|map| (**map).clone()).unwrap_or_default() {
+                    if !matches!(value, Value::Omit) {
+                        environment.insert(key.to_string(), value.to_string());
+                    }
+                }
+            }
+        }
+        Ok(environment)
+    }
+
+    /// Tells that the task lives.
+    pub fn alive(&self, line: &str) {
+        if !line.is_empty() {
+            let line = if self.no_log { String::new() } else { line.to_owned() };
+            self.world.tell(Event::Alive { host: self.host.clone(), line });
+        }
+    }
+
+    /// Runs a module over the task's connection, apart from it where the task has `async`.
+    fn module(&self, name: &str, args: &Map, contents: &Contents) -> Result<Map, Failure> {
+        let limit = match self.keyword(Keyword::Timeout)? {
+            Some(_) => Some(self.number(Keyword::Timeout, 0.0).map_err(Failure::message)?).filter(|limit| *limit > 0.0),
+            None => self.world.options.connect.task_timeout.map(|limit| limit.as_secs_f64()),
+        };
+        let mut request = wire::Task {
+            id: self.world.next_id(),
+            module: name.to_owned(),
+            args: args.to_json(),
+            check: self.check,
+            diff: self.diff,
+            environment: self.environment()?,
+            timeout_s: limit,
+            job: None,
+        };
+        let seconds = self.number(Keyword::Async, 0.0).map_err(Failure::message)?;
+        if seconds > 0.0 && !self.check {
+            let job = format!("j{}.{}", request.id, std::process::id());
+            request.job = Some(job.clone());
+            request.timeout_s = Some(seconds);
+            let started = self.send(&request, contents)?;
+            let poll = self.number(Keyword::Poll, DEFAULT_POLL_S).map_err(Failure::message)?;
+            return if poll > 0.0 { self.follow_job(&job, seconds, poll) } else { Ok(started) };
+        }
+        self.send(&request, contents)
+    }
+
+    fn send(&self, request: &wire::Task, contents: &Contents) -> Result<Map, Failure> {
+        let reach = self.reach();
+        let answer = self.world.connections.with(&reach.target, |connection| {
+            connection.run(reach.become_.as_ref(), request, contents, &|line| self.alive(line))
+        });
+        Ok(Map::from_json(answer.map_err(|error| Failure::Unreachable(error.message))?))
+    }
+
+    /// Asks for a job's end until it has come or its time is up.
+    fn follow_job(&self, job: &str, seconds: f64, poll: f64) -> Result<Map, Failure> {
+        let end = Instant::now() + Duration::from_secs_f64(seconds);
+        loop {
+            self.world.sleep(Duration::from_secs_f64(poll));
+            let request = wire::Task {
+                id: self.world.next_id(),
+                module: "async_status".to_owned(),
+                args: [("jid".to_owned(), job.into())].into_iter().collect(),
+                ..wire::Task::default()
+            };
+            let result = self.send(&request, &Contents::default())?;
+            if result.get("finished").is_some_and(|finished| truth(finished) && *finished != Value::Int(0)) {
+                return Ok(result);
+            }
+            if Instant::now() > end || self.world.is_interrupted() {
+                return Err(Failure::message(format!("the task was not done within its {seconds} s")));
+            }
+        }
+    }
+}
+
+/// Runs a module where the task runs.
+///
+/// # Errors
+/// When the host can't be reached. A module's failure is its result.
+pub fn module(run: &ItemRun<'_>, name: &str, args: &Map, contents: &Contents) -> Result<Map, Failure> {
+    run.module(name, args, contents)
+}
+
+/// Leaves out what `omit` stands for.
+fn without_omitted(map: Map) -> Map {
+    map.into_iter().filter(|(_, value)| !matches!(value, Value::Omit)).collect()
+}

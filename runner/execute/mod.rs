@@ -1,0 +1,19 @@
+//! Walks the plays: which host does which task when.
+
+mod cursor;
+mod handlers;
+mod include;
+mod item;
+mod play;
+mod pool;
+mod reach;
+mod strategy;
+mod tags;
+mod task;
+mod world;
+
+pub use item::{ItemRun, module};
+pub use play::{EXIT_INTERRUPTED, PlayRun, run};
+pub use reach::{Reach, home_expanded, is_this_machine, truth};
+pub use tags::{selected, tags_of};
+pub use world::{ConnectOptions, RunOptions, World};

@@ -1,0 +1,349 @@
+//! Plays, one after another, each in batches of hosts.
+
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Instant;
+
+use super::reach::truth;
+use super::strategy::{Batch, Stop};
+use super::{World, reach};
+use crate::playbook::{ActionCall, Block, Item, Keyword, Keywords, Play, Role, Setting, Task};
+use crate::report::{Event, HostName};
+use crate::source::Place;
+use crate::value::{Map, Value};
+use crate::yaml::{Kind, Node};
+
+/// Exit statuses of ansible-playbook.
+pub const EXIT_OK: u8 = 0;
+pub const EXIT_ERROR: u8 = 1;
+pub const EXIT_FAILED: u8 = 2;
+pub const EXIT_UNREACHABLE: u8 = 4;
+pub const EXIT_INTERRUPTED: u8 = 99;
+
+/// A play while it runs.
+pub struct PlayRun {
+    pub play: Arc<Play>,
+    pub name: String,
+    pub all_hosts: Vec<HostName>,
+    /// What the user was asked for.
+    pub prompted: Arc<Map>,
+    /// `vars_files` as each host has them.
+    files: RwLock<HashMap<HostName, Arc<Map>>>,
+    batch: RwLock<Vec<HostName>>,
+    /// Hosts that failed, could not be reached, or left by themselves.
+    gone: RwLock<HashSet<HostName>>,
+    /// Handlers, those of included roles too.
+    pub handlers: RwLock<Vec<Arc<Task>>>,
+    /// Roles that includes brought.
+    included_roles: RwLock<Vec<Arc<Role>>>,
+}
+
+impl PlayRun {
+    pub fn roles(&self) -> Vec<Arc<Role>> {
+        let included = self.included_roles.read().unwrap_or_else(PoisonError::into_inner);
+        self.play.roles.iter().chain(included.iter()).cloned().collect()
+    }
+
+    /// Adds what an included role brings for the rest of the play.
+    pub fn add_role(&self, roles: Vec<Arc<Role>>, handlers: &[Item], public: bool) {
+        if public {
+            self.included_roles.write().unwrap_or_else(PoisonError::into_inner).extend(roles);
+        }
+        let mut known = self.handlers.write().unwrap_or_else(PoisonError::into_inner);
+        for handler in flattened(handlers) {
+            if known.iter().all(|other| other.place != handler.place) {
+                known.push(handler);
+            }
+        }
+    }
+
+    pub fn files_of(&self, host: &str) -> Option<Arc<Map>> {
+        self.files.read().unwrap_or_else(PoisonError::into_inner).get(host).cloned()
+    }
+
+    /// Returns the play's hosts that have not failed.
+    pub fn hosts_left(&self) -> Vec<HostName> {
+        let gone = self.gone.read().unwrap_or_else(PoisonError::into_inner);
+        self.all_hosts.iter().filter(|host| !gone.contains(*host)).cloned().collect()
+    }
+
+    /// Returns the batch's hosts that have not failed.
+    pub fn batch_left(&self) -> Vec<HostName> {
+        let gone = self.gone.read().unwrap_or_else(PoisonError::into_inner);
+        let batch = self.batch.read().unwrap_or_else(PoisonError::into_inner);
+        batch.iter().filter(|host| !gone.contains(*host)).cloned().collect()
+    }
+
+    pub fn leave(&self, host: &HostName) {
+        self.gone.write().unwrap_or_else(PoisonError::into_inner).insert(host.clone());
+    }
+
+    pub fn come_back(&self, host: &str) {
+        self.gone.write().unwrap_or_else(PoisonError::into_inner).remove(host);
+    }
+
+    /// Returns a keyword of the play as a switch.
+    pub fn flag(&self, keyword: Keyword, usual: bool) -> bool {
+        self.play.setting(keyword).map_or(usual, |setting| truth(&setting.value))
+    }
+}
+
+/// Returns the tasks of handlers, those within blocks too.
+fn flattened(items: &[Item]) -> Vec<Arc<Task>> {
+    items
+        .iter()
+        .flat_map(|item| match item {
+            Item::Task(task) => vec![task.clone()],
+            Item::Block(block) => flattened(&block.tasks),
+        })
+        .collect()
+}
+
+/// What failed in the run so far.
+#[derive(Debug, Default)]
+pub struct Casualties {
+    pub failed: HashSet<HostName>,
+    pub unreachable: HashSet<HostName>,
+}
+
+/// Runs plays to their end and returns the exit status.
+pub fn run(world: &Arc<World>, plays: Vec<Play>) -> u8 {
+    let started = Instant::now();
+    let mut casualties = Casualties::default();
+    let mut stopped = false;
+    let mut errors = false;
+    for play in plays {
+        if world.is_interrupted() || stopped {
+            break;
+        }
+        match run_play(world, play, &mut casualties) {
+            Ok(Stop::No) => {}
+            Ok(Stop::Run) => stopped = true,
+            Err(message) => {
+                world.tell(Event::Error(message));
+                errors = true;
+                stopped = true;
+            }
+        }
+    }
+    world.tell(Event::Recap(world.recap(started.elapsed().as_secs_f64())));
+    if world.is_interrupted() {
+        return EXIT_INTERRUPTED;
+    }
+    if errors {
+        return EXIT_ERROR;
+    }
+    let failed = if casualties.failed.is_empty() { EXIT_OK } else { EXIT_FAILED };
+    let unreachable = if casualties.unreachable.is_empty() { EXIT_OK } else { EXIT_UNREACHABLE };
+    failed | unreachable
+}
+
+fn run_play(world: &Arc<World>, play: Play, casualties: &mut Casualties) -> Result<Stop, String> {
+    let play = Arc::new(play);
+    let fixed = crate::template::Templar::new(
+        Arc::new(crate::vars::Fixed(world.options.extra_vars.clone())),
+        Arc::new(crate::template::Folders::default()),
+    );
+    let text = |value: &Value| fixed.value(value).map_err(|error| error.diagnostic().render(false));
+    let patterns = match text(&play.hosts.value)? {
+        Value::List(items) => items.iter().map(Value::to_string).collect::<Vec<_>>().join(","),
+        one => one.to_string(),
+    };
+    let name = match play.setting(Keyword::Name) {
+        Some(setting) if setting.value.truthy() => text(&setting.value).map_or_else(|_| setting.value.to_string(), |name| name.to_string()),
+        Some(_) | None => patterns.clone(),
+    };
+    let inventory = world.inventory();
+    let mut hosts = inventory.select(&patterns, world.options.limit.as_deref())?;
+    if let Some(order) = play.setting(Keyword::Order) {
+        order_hosts(&mut hosts, &order.value.to_string())?;
+    }
+    hosts.retain(|host| !casualties.failed.contains(host) && !casualties.unreachable.contains(host));
+    world.tell(Event::PlayStart { name: name.clone(), hosts: hosts.clone(), place: play.place });
+    if hosts.is_empty() {
+        world.tell(Event::NoHosts);
+        return Ok(Stop::No);
+    }
+    let run = Arc::new(PlayRun {
+        name,
+        prompted: Arc::new(crate::cli::prompt::ask(&play.vars_prompt, &world.options.extra_vars)?),
+        files: RwLock::default(),
+        batch: RwLock::default(),
+        gone: RwLock::default(),
+        handlers: RwLock::new(flattened(&play.handlers)),
+        included_roles: RwLock::default(),
+        all_hosts: hosts.clone(),
+        play,
+    });
+    for host in &hosts {
+        let files = vars_files(world, &run, host)?;
+        run.files.write().unwrap_or_else(PoisonError::into_inner).insert(host.clone(), files);
+    }
+    for batch in batches(&run, hosts)? {
+        *run.batch.write().unwrap_or_else(PoisonError::into_inner) = batch.clone();
+        let size = batch.len();
+        let mut batch = Batch::new(world, &run, batch);
+        let stop = run_batch(world, &run, &mut batch);
+        let lost = batch.casualties();
+        let all_lost = lost.failed.len() + lost.unreachable.len() >= size;
+        casualties.failed.extend(lost.failed);
+        casualties.unreachable.extend(lost.unreachable);
+        if stop == Stop::Run || world.is_interrupted() {
+            return Ok(stop);
+        }
+        if all_lost {
+            world.tell(Event::NoHostsLeft);
+            return Ok(Stop::No);
+        }
+    }
+    Ok(Stop::No)
+}
+
+fn run_batch(world: &Arc<World>, run: &Arc<PlayRun>, batch: &mut Batch<'_>) -> Stop {
+    let play = &run.play;
+    let mut sections = Vec::new();
+    if let Some(task) = facts_task(world, run) {
+        sections.push(vec![Item::Task(Arc::new(task))]);
+    }
+    sections.push(play.pre_tasks.clone());
+    sections.push(play.tasks.clone());
+    sections.push(play.post_tasks.clone());
+    for tasks in sections {
+        if tasks.is_empty() {
+            continue;
+        }
+        let block = Block {
+            place: play.place,
+            parent: play.parent.clone(),
+            tasks,
+            rescue: Vec::new(),
+            always: Vec::new(),
+            role_entry: None,
+        };
+        if batch.section(Arc::new(block)) == Stop::Run {
+            return Stop::Run;
+        }
+    }
+    Stop::No
+}
+
+/// Returns the task that gathers facts, where the play wants one.
+fn facts_task(world: &World, run: &PlayRun) -> Option<Task> {
+    if !run.flag(Keyword::GatherFacts, world.options.gather_facts) {
+        return None;
+    }
+    let mut args = Map::new();
+    for keyword in [Keyword::GatherSubset, Keyword::GatherTimeout, Keyword::FactPath] {
+        if let Some(setting) = run.play.setting(keyword) {
+            args.insert(keyword.name(), setting.value.clone());
+        }
+    }
+    let mut keywords = Keywords::default();
+    let setting = |value: &str| Setting { value: value.into(), place: Place::default() };
+    keywords.set(Keyword::Name, setting("Gathering Facts"));
+    keywords.set(Keyword::Tags, setting("always"));
+    Some(Task {
+        place: run.play.place,
+        parent: run.play.parent.clone(),
+        keywords,
+        vars: Arc::default(),
+        action: ActionCall {
+            name: "gather_facts".into(),
+            written: "gather_facts".to_owned(),
+            place: run.play.place,
+            args: Arc::new(args),
+            node: Node { place: run.play.place, kind: Kind::Null },
+            more: None,
+        },
+        loop_: None,
+        notify: Vec::new(),
+        listen: Vec::new(),
+        file: run.play.place.path().unwrap_or_default(),
+        is_handler: false,
+    })
+}
+
+fn order_hosts(hosts: &mut [HostName], order: &str) -> Result<(), String> {
+    match order {
+        "inventory" | "" => {}
+        "reverse_inventory" => hosts.reverse(),
+        "sorted" => hosts.sort(),
+        "reverse_sorted" => {
+            hosts.sort();
+            hosts.reverse();
+        }
+        "shuffle" => {
+            use std::hash::{BuildHasher, RandomState};
+            let random = RandomState::new();
+            hosts.sort_by_cached_key(|host| random.hash_one(host));
+        }
+        other => return Err(format!("unknown order `{other}`: inventory, reverse_inventory, sorted, reverse_sorted and shuffle are known")),
+    }
+    Ok(())
+}
+
+/// Cuts the hosts into batches as `serial` says: a number, a percentage, or a list of both whose last one repeats.
+fn batches(run: &PlayRun, hosts: Vec<HostName>) -> Result<Vec<Vec<HostName>>, String> {
+    let Some(setting) = run.play.setting(Keyword::Serial) else { return Ok(vec![hosts]) };
+    let fixed = crate::template::Templar::new(Arc::new(crate::vars::Fixed(run.play.parent.vars.clone())), Arc::default());
+    let value = fixed.value(&setting.value).map_err(|error| error.diagnostic().render(false))?;
+    let sizes = match value {
+        Value::List(items) => items.to_vec(),
+        one => vec![one],
+    };
+    let total = hosts.len();
+    let size_of = |value: &Value| -> Result<usize, String> {
+        let text = value.to_string();
+        let number = |text: &str| text.trim().parse::<f64>().map_err(|_| format!("`serial` is `{text}`, not a number"));
+        let size = match text.strip_suffix('%') {
+            Some(percent) => ((number(percent)? / 100.0 * total as f64) as usize).max(1),
+            None => number(&text)?.max(0.0) as usize,
+        };
+        Ok(if size == 0 { total } else { size })
+    };
+    let sizes = sizes.iter().map(size_of).collect::<Result<Vec<_>, _>>()?;
+    let mut rest = hosts.as_slice();
+    let mut batches = Vec::new();
+    while !rest.is_empty() {
+        let size = sizes.get(batches.len()).or(sizes.last()).copied().unwrap_or(total).min(rest.len());
+        let (batch, after) = rest.split_at(size);
+        batches.push(batch.to_vec());
+        rest = after;
+    }
+    Ok(batches)
+}
+
+/// Reads the play's `vars_files` as a host sees them: of an inner list, the first file that exists.
+fn vars_files(world: &Arc<World>, run: &Arc<PlayRun>, host: &HostName) -> Result<Arc<Map>, String> {
+    let mut all = Map::new();
+    for entry in &run.play.vars_files {
+        let templar = crate::vars::templar(world, Some(run), host, None);
+        let candidates = match entry {
+            Value::List(items) => items.to_vec(),
+            one => vec![one.clone()],
+        };
+        let mut tried = Vec::new();
+        let mut found = None;
+        for candidate in &candidates {
+            let Ok(name) = templar.text(candidate) else { continue };
+            let path = run.play.folder.join(reach::home_expanded(PathBuf::from(&name)));
+            let path = if path.is_file() { path } else { run.play.folder.join("vars").join(&name) };
+            if path.is_file() {
+                found = Some(path);
+                break;
+            }
+            tried.push(name);
+        }
+        let Some(path) = found else {
+            return Err(format!("`vars_files`: no such file: {}", tried.join(", ")));
+        };
+        let mut loader = world.loader.lock().unwrap_or_else(PoisonError::into_inner);
+        all.extend(loader.variables(&path, run.play.place));
+        let errors = loader.take_problems();
+        if let Some(error) = errors.iter().find(|problem| problem.severity == crate::source::Severity::Error) {
+            return Err(error.render(false));
+        }
+    }
+    Ok(Arc::new(all))
+}

@@ -1,0 +1,241 @@
+//! What the whole run shares: options, inventory, what hosts have come to know, connections, counts.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
+use std::time::Duration;
+
+use super::pool::Pool;
+use crate::inventory::Inventory;
+use crate::playbook::{Loader, Task};
+use crate::report::{Counts, Event, HostName, Recap, Status};
+use crate::value::{Map, Value};
+use crate::vars::HostState;
+
+/// What the command line, the environment and the configuration file say about a run.
+#[derive(Debug, Clone)]
+pub struct RunOptions {
+    pub check: bool,
+    pub diff: bool,
+    pub forks: usize,
+    pub verbosity: u8,
+    pub tags: Vec<String>,
+    pub skip_tags: Vec<String>,
+    pub limit: Option<String>,
+    pub extra_vars: Arc<Map>,
+    pub inventory_sources: Vec<String>,
+    pub config_file: Option<PathBuf>,
+    /// The first playbook's folder.
+    pub folder: PathBuf,
+    pub start_at_task: Option<String>,
+    pub step: bool,
+    pub force_handlers: bool,
+    pub any_errors_fatal: bool,
+    /// Whether plays that do not say so gather facts.
+    pub gather_facts: bool,
+    pub default_strategy: String,
+    pub connect: ConnectOptions,
+}
+
+/// How hosts are reached where no variable and no keyword says otherwise.
+#[derive(Debug, Clone)]
+pub struct ConnectOptions {
+    pub connection: String,
+    pub remote_user: Option<String>,
+    pub private_key_file: Option<PathBuf>,
+    pub password: Option<String>,
+    pub ssh_common_args: Option<String>,
+    pub ssh_extra_args: Option<String>,
+    pub host_key_checking: bool,
+    pub connect_timeout: Duration,
+    /// After how long without a sign of life a host counts as unreachable.
+    pub silence_timeout: Duration,
+    pub become_: bool,
+    pub become_method: String,
+    pub become_user: String,
+    pub become_password: Option<String>,
+    /// How long a task may take, unless it says so itself.
+    pub task_timeout: Option<Duration>,
+}
+
+pub struct World {
+    pub options: RunOptions,
+    inventory: RwLock<Arc<Inventory>>,
+    states: RwLock<HashMap<HostName, Arc<RwLock<HostState>>>>,
+    pub connections: Pool,
+    pub loader: Mutex<Loader>,
+    events: Mutex<Sender<Event>>,
+    stats: Mutex<Stats>,
+    interrupted: Arc<AtomicBool>,
+    next_id: AtomicU64,
+    /// Whether the task of `--start-at-task` has been reached.
+    started: AtomicBool,
+}
+
+#[derive(Default)]
+struct Stats {
+    order: Vec<HostName>,
+    counts: HashMap<HostName, Counts>,
+    custom: Map,
+}
+
+impl World {
+    pub fn new(
+        options: RunOptions,
+        inventory: Inventory,
+        loader: Loader,
+        events: Sender<Event>,
+        interrupted: Arc<AtomicBool>,
+    ) -> Arc<World> {
+        let started = AtomicBool::new(options.start_at_task.is_none());
+        Arc::new(World {
+            started,
+            options,
+            inventory: RwLock::new(Arc::new(inventory)),
+            states: RwLock::default(),
+            connections: Pool::default(),
+            loader: Mutex::new(loader),
+            events: Mutex::new(events),
+            stats: Mutex::default(),
+            interrupted,
+            next_id: AtomicU64::new(1),
+        })
+    }
+
+    /// Returns the inventory as it is now.
+    pub fn inventory(&self) -> Arc<Inventory> {
+        self.inventory.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Changes the inventory: `add_host` and `group_by`.
+    pub fn change_inventory(&self, change: impl FnOnce(&mut Inventory)) {
+        let mut inventory = self.inventory.write().unwrap_or_else(PoisonError::into_inner);
+        change(Arc::make_mut(&mut inventory));
+    }
+
+    /// Returns what a host has come to know.
+    pub fn state(&self, host: &HostName) -> Arc<RwLock<HostState>> {
+        let states: RwLockReadGuard<'_, _> = self.states.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(state) = states.get(host) {
+            return state.clone();
+        }
+        drop(states);
+        self.states.write().unwrap_or_else(PoisonError::into_inner).entry(host.clone()).or_default().clone()
+    }
+
+    /// Changes what a host knows.
+    pub fn change_state(&self, host: &HostName, change: impl FnOnce(&mut HostState)) {
+        change(&mut self.state(host).write().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    pub fn tell(&self, event: Event) {
+        // A reporter that is gone can't be told, and must not stop the run.
+        self.events.lock().unwrap_or_else(PoisonError::into_inner).send(event).ok();
+    }
+
+    /// Returns a number that no other announcement has.
+    pub fn next_id(&self) -> u64 {
+        self.next_id.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Returns whether the run has come to where `--start-at-task` lets it begin. Facts are gathered before it, too.
+    pub fn has_started(&self, task: &Task) -> bool {
+        if self.started.load(Ordering::Relaxed) || &*task.action.name == "gather_facts" {
+            return true;
+        }
+        let Some(wanted) = &self.options.start_at_task else { return true };
+        let Some(name) = task.name().map(|name| name.value.to_string()) else { return false };
+        let with_role = task.role().map(|role| format!("{} : {name}", role.name));
+        let pattern = crate::inventory::Glob::new(wanted);
+        let here = pattern.matches(&name) || with_role.is_some_and(|name| pattern.matches(&name));
+        if here {
+            self.started.store(true, Ordering::Relaxed);
+        }
+        here
+    }
+
+    /// Returns whether the user asked to stop.
+    pub fn is_interrupted(&self) -> bool {
+        self.interrupted.load(Ordering::Relaxed)
+    }
+
+    /// Sleeps, but not on when the user asks to stop.
+    pub fn sleep(&self, duration: Duration) {
+        const TICK: Duration = Duration::from_millis(50);
+        let end = std::time::Instant::now() + duration;
+        while !self.is_interrupted() {
+            let left = end.saturating_duration_since(std::time::Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            std::thread::sleep(left.min(TICK));
+        }
+    }
+
+    fn count_on(&self, host: &HostName, change: impl FnOnce(&mut Counts)) {
+        let mut stats = self.stats.lock().unwrap_or_else(PoisonError::into_inner);
+        if !stats.counts.contains_key(host) {
+            stats.order.push(host.clone());
+        }
+        change(stats.counts.entry(host.clone()).or_default());
+    }
+
+    /// Counts how a task ended, as Ansible's recap does.
+    pub fn count(&self, host: &HostName, status: Status, changed: bool, ignored: bool) {
+        self.count_on(host, |counts| match status {
+            Status::Ok => counts.ok += 1,
+            Status::Changed => {
+                counts.ok += 1;
+                counts.changed += 1;
+            }
+            Status::Skipped if ignored => {
+                counts.skipped += 1;
+                counts.ignored += 1;
+            }
+            Status::Skipped => counts.skipped += 1,
+            Status::Failed if ignored => {
+                counts.ok += 1;
+                counts.ignored += 1;
+                counts.changed += u64::from(changed);
+            }
+            Status::Failed => counts.failed += 1,
+            Status::Unreachable if ignored => {
+                counts.skipped += 1;
+                counts.ignored += 1;
+            }
+            Status::Unreachable => counts.unreachable += 1,
+        });
+    }
+
+    /// Counts a failure that a rescue took up.
+    pub fn count_rescued(&self, host: &HostName) {
+        self.count_on(host, |counts| {
+            counts.failed = counts.failed.saturating_sub(1);
+            counts.rescued += 1;
+        });
+    }
+
+    /// Keeps a value of `set_stats`.
+    pub fn set_custom_stat(&self, name: &str, value: Value, aggregate: bool) {
+        let mut stats = self.stats.lock().unwrap_or_else(PoisonError::into_inner);
+        let value = match (aggregate, stats.custom.get(name), &value) {
+            (true, Some(Value::Int(old)), Value::Int(new)) => Value::Int(old + new),
+            (true, Some(Value::Map(old)), Value::Map(new)) => {
+                Value::map(old.iter().chain(new.iter()).map(|(key, value)| (key.clone(), value.clone())).collect())
+            }
+            (true, Some(Value::List(old)), Value::List(new)) => Value::list(old.iter().chain(new.iter()).cloned().collect()),
+            _ => value,
+        };
+        stats.custom.insert(name, value);
+    }
+
+    pub fn recap(&self, duration_s: f64) -> Recap {
+        let stats = self.stats.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut hosts: Vec<(HostName, Counts)> =
+            stats.order.iter().map(|host| (host.clone(), stats.counts[host])).collect();
+        hosts.sort_by(|a, b| a.0.cmp(&b.0));
+        Recap { hosts, duration_s, custom: stats.custom.clone() }
+    }
+}

@@ -1,0 +1,302 @@
+//! Hosts, groups and their variables, from files, folders, scripts and the command line.
+
+mod ini;
+mod pattern;
+mod range;
+mod read;
+mod show;
+mod yaml;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+
+pub use pattern::Glob;
+pub use read::{Reader, read};
+pub use show::{graph, host_json, list_json};
+
+use crate::source::Place;
+use crate::value::{Map, Value};
+
+type Name = Arc<str>;
+
+/// The groups that always exist.
+const ALL: &str = "all";
+const UNGROUPED: &str = "ungrouped";
+
+#[derive(Debug, Clone, Default)]
+pub struct Inventory {
+    hosts: IndexMap<Name, Host>,
+    groups: IndexMap<Name, Group>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Host {
+    /// From the inventory file itself.
+    vars: Arc<Map>,
+    /// From `host_vars/` beside the inventory, then beside the playbook.
+    files: [Arc<Map>; 2],
+    /// Groups that name the host themselves, in the order in which they do.
+    groups: Vec<Name>,
+    place: Place,
+    /// Whether it is there only because a play names `localhost`.
+    implicit: bool,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Group {
+    vars: Arc<Map>,
+    /// From `group_vars/` beside the inventory, then beside the playbook.
+    files: [Arc<Map>; 2],
+    children: Vec<Name>,
+    hosts: Vec<Name>,
+    /// `ansible_group_priority`: of groups of the same depth the higher one wins.
+    priority: i64,
+}
+
+impl Inventory {
+    pub fn new() -> Inventory {
+        let mut inventory = Inventory::default();
+        inventory.group(ALL);
+        inventory.group(UNGROUPED);
+        inventory
+    }
+
+    fn group(&mut self, name: &str) -> &mut Group {
+        self.groups.entry(name.into()).or_default()
+    }
+
+    fn host(&mut self, name: &str, place: Place) -> &mut Host {
+        let host = self.hosts.entry(name.into()).or_default();
+        host.implicit = false;
+        if host.place.is_nowhere() {
+            host.place = place;
+        }
+        host
+    }
+
+    /// Puts a host into a group; both come to be where they were not.
+    fn put(&mut self, host: &str, group: &str, place: Place) -> bool {
+        self.host(host, place);
+        let members = &mut self.group(group).hosts;
+        let new = members.iter().all(|member| &**member != host);
+        if new {
+            members.push(host.into());
+        }
+        let groups = &mut self.host(host, place).groups;
+        if groups.iter().all(|known| &**known != group) {
+            groups.push(group.into());
+        }
+        new
+    }
+
+    /// Makes one group a child of another.
+    ///
+    /// # Errors
+    /// When the child already holds the parent: a circle.
+    fn nest(&mut self, parent: &str, child: &str) -> Result<(), String> {
+        if parent == child || self.below(child).iter().any(|group| &**group == parent) {
+            return Err(format!("group `{child}` can't be a child of `{parent}`: it already holds it"));
+        }
+        self.group(child);
+        let children = &mut self.group(parent).children;
+        if children.iter().all(|known| &**known != child) {
+            children.push(child.into());
+        }
+        Ok(())
+    }
+
+    /// Returns a group with all below it, itself first.
+    fn below(&self, group: &str) -> Vec<Name> {
+        let mut found: Vec<Name> = Vec::new();
+        let mut waiting: Vec<Name> = vec![group.into()];
+        while let Some(name) = waiting.pop() {
+            if found.contains(&name) {
+                continue;
+            }
+            if let Some(group) = self.groups.get(&name) {
+                waiting.extend(group.children.iter().rev().cloned());
+            }
+            found.push(name);
+        }
+        found
+    }
+
+    /// Returns whether a host was named by the inventory or added to it.
+    pub fn contains(&self, host: &str) -> bool {
+        self.hosts.get(host).is_some_and(|host| !host.implicit)
+    }
+
+    /// Returns a host's shared name.
+    pub fn host_name(&self, host: &str) -> Option<Name> {
+        self.hosts.get_key_value(host).map(|(name, _)| name.clone())
+    }
+
+    /// Returns every host that the inventory names, in its order.
+    pub fn host_list(&self) -> Vec<Name> {
+        self.hosts.iter().filter(|(_, host)| !host.implicit).map(|(name, _)| name.clone()).collect()
+    }
+
+    pub fn group_list(&self) -> Vec<Name> {
+        self.groups.keys().cloned().collect()
+    }
+
+    /// Returns a group's hosts, those of its children too, in the inventory's order of groups.
+    pub fn hosts_of(&self, group: &str) -> Vec<Name> {
+        if group == ALL {
+            return self.host_list();
+        }
+        if group == UNGROUPED {
+            let lonely = |host: &&Name| self.hosts[*host].groups.iter().all(|group| matches!(&**group, ALL | UNGROUPED));
+            return self.host_list().iter().filter(lonely).cloned().collect();
+        }
+        let mut hosts: indexmap::IndexSet<Name> = indexmap::IndexSet::new();
+        for group in self.below(group) {
+            hosts.extend(self.groups.get(&group).into_iter().flat_map(|group| group.hosts.iter().cloned()));
+        }
+        hosts.into_iter().collect()
+    }
+
+    /// Returns the groups that a host is in, by itself or through a child, sorted, without `all`.
+    pub fn group_names(&self, host: &str) -> Vec<Name> {
+        let mut names: Vec<Name> =
+            self.ancestors(host).into_iter().map(|(_, name)| name).filter(|name| &**name != ALL).collect();
+        if names.is_empty() && self.hosts.contains_key(host) {
+            names.push(UNGROUPED.into());
+        }
+        names.sort();
+        names
+    }
+
+    /// Returns a host's groups with their depths below `all`, unordered, `all` included.
+    fn ancestors(&self, host: &str) -> Vec<(usize, Name)> {
+        let Some(own) = self.hosts.get(host) else { return Vec::new() };
+        let mut names: Vec<Name> = Vec::new();
+        let mut waiting: Vec<Name> = own.groups.clone();
+        while let Some(name) = waiting.pop() {
+            if names.contains(&name) {
+                continue;
+            }
+            waiting.extend(self.groups.iter().filter(|(_, group)| group.children.contains(&name)).map(|(name, _)| name.clone()));
+            names.push(name);
+        }
+        if names.iter().all(|name| &**name != ALL) {
+            names.push(ALL.into());
+        }
+        let depths = self.depths();
+        names.into_iter().map(|name| (depths.get(&name).copied().unwrap_or(1), name)).collect()
+    }
+
+    /// Returns how deep each group stands below `all`, by its longest way.
+    fn depths(&self) -> IndexMap<Name, usize> {
+        let mut depths: IndexMap<Name, usize> =
+            self.groups.keys().map(|name| (name.clone(), usize::from(&**name != ALL))).collect();
+        // No way is longer than there are groups, since there are no circles.
+        for _ in 0..self.groups.len() {
+            let mut moved = false;
+            for (name, group) in &self.groups {
+                let depth = depths[name];
+                for child in &group.children {
+                    let below = depths.entry(child.clone()).or_insert(1);
+                    if *below < depth + 1 {
+                        *below = depth + 1;
+                        moved = true;
+                    }
+                }
+            }
+            if !moved {
+                break;
+            }
+        }
+        depths
+    }
+
+    /// Returns a host's variables from strongest to weakest: its own files (levels 10 and 9), its own entry (8), the
+    /// groups' files (7, 6, then 5 and 4 for `all`), the groups' entries (3).
+    pub fn layers(&self, host: &str) -> Vec<Arc<Map>> {
+        let Some(own) = self.hosts.get(host) else { return Vec::new() };
+        let mut layers = vec![own.files[1].clone(), own.files[0].clone(), own.vars.clone()];
+        let mut groups = self.ancestors(host);
+        let priority = |name: &Name| self.groups.get(name).map_or(1, |group| group.priority);
+        groups.sort_by(|(a_depth, a), (b_depth, b)| {
+            (b_depth, priority(b), b).cmp(&(a_depth, priority(a), a))
+        });
+        let groups: Vec<(&Name, &Group)> =
+            groups.iter().filter_map(|(_, name)| self.groups.get_key_value(name)).collect();
+        let (all, others): (Vec<_>, Vec<_>) = groups.into_iter().partition(|(name, _)| &***name == ALL);
+        layers.extend(others.iter().map(|(_, group)| group.files[1].clone()));
+        layers.extend(others.iter().map(|(_, group)| group.files[0].clone()));
+        layers.extend(all.iter().map(|(_, group)| group.files[1].clone()));
+        layers.extend(all.iter().map(|(_, group)| group.files[0].clone()));
+        layers.extend(others.iter().chain(&all).map(|(_, group)| group.vars.clone()));
+        layers.retain(|layer| !layer.is_empty());
+        layers
+    }
+
+    /// Returns a host's variables put together, unrendered.
+    pub fn vars_of(&self, host: &str) -> Map {
+        let mut vars = Map::new();
+        for layer in self.layers(host).iter().rev() {
+            vars.extend(layer.iter().map(|(key, value)| (key.clone(), value.clone())));
+        }
+        vars
+    }
+
+    /// Returns the file that names a host first.
+    pub fn file_of(&self, host: &str) -> Option<PathBuf> {
+        let path = self.hosts.get(host)?.place.path()?;
+        Some(std::fs::canonicalize(&path).unwrap_or(path))
+    }
+
+    /// Returns the folder of that file.
+    pub fn folder_of(&self, host: &str) -> Option<PathBuf> {
+        self.file_of(host)?.parent().map(std::path::Path::to_owned)
+    }
+
+    /// Adds a host during a run: `add_host`. Returns whether that changed anything.
+    pub fn add_host(&mut self, name: &str, groups: &[String], vars: Map) -> bool {
+        let mut changed = !self.contains(name);
+        let host = self.host(name, Place::default());
+        let old = Arc::make_mut(&mut host.vars);
+        for (key, value) in vars {
+            changed |= old.get_key(&key) != Some(&value);
+            old.insert(key, value);
+        }
+        for group in groups {
+            changed |= self.put(name, group, Place::default());
+        }
+        changed
+    }
+
+    /// Puts a host into a group during a run: `group_by`. Returns whether that changed anything.
+    pub fn add_to_group(&mut self, host: &str, group: &str, parents: &[String]) -> bool {
+        let mut changed = self.put(host, group, Place::default());
+        for parent in parents.iter().filter(|parent| *parent != ALL) {
+            let known = self.groups.get(parent.as_str()).is_some_and(|known| known.children.iter().any(|child| &**child == group));
+            changed |= !known && self.nest(parent, group).is_ok();
+        }
+        changed
+    }
+
+    /// Makes sure that `localhost` can be named where the inventory has none.
+    fn ensure_implicit(&mut self, name: &str) {
+        if !self.hosts.contains_key(name) {
+            self.hosts.insert(name.into(), Host { implicit: true, ..Host::default() });
+        }
+    }
+
+    fn set_group_var(&mut self, group: &str, key: Value, value: Value) {
+        let group = self.group(group);
+        if key.as_str() == Some("ansible_group_priority")
+            && let Ok(priority) = value.to_string().parse()
+        {
+            group.priority = priority;
+        }
+        Arc::make_mut(&mut group.vars).insert(key, value);
+    }
+
+    fn set_host_var(&mut self, host: &str, key: Value, value: Value, place: Place) {
+        Arc::make_mut(&mut self.host(host, place).vars).insert(key, value);
+    }
+}

@@ -1,0 +1,101 @@
+//! `--list-hosts`, `--list-tasks`, `--list-tags`: what a run would do, in ansible-playbook's form.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use crate::execute::{RunOptions, selected, tags_of};
+use crate::inventory::Inventory;
+use crate::playbook::{Item, Keyword, Play};
+use crate::value::Value;
+
+/// What to list.
+#[derive(Debug, Clone, Copy)]
+pub struct Listing {
+    pub hosts: bool,
+    pub tasks: bool,
+    pub tags: bool,
+}
+
+/// Groups plays by the playbook that they were read for. Imported plays stand with the playbook that imports them.
+pub fn by_playbook<'a>(playbooks: &[PathBuf], plays: &'a [Play]) -> Vec<(PathBuf, Vec<&'a Play>)> {
+    let mut groups: Vec<(PathBuf, Vec<&Play>)> = playbooks.iter().map(|path| (path.clone(), Vec::new())).collect();
+    let mut current = 0;
+    for play in plays {
+        if let Some(at) = play.place.path().and_then(|path| playbooks.iter().position(|playbook| *playbook == path)) {
+            current = at;
+        }
+        if let Some((_, plays)) = groups.get_mut(current) {
+            plays.push(play);
+        }
+    }
+    groups
+}
+
+/// Returns the listing of one playbook.
+///
+/// # Errors
+/// When a play's pattern is malformed.
+pub fn list(
+    path: &Path,
+    plays: &[&Play],
+    inventory: &Inventory,
+    options: &RunOptions,
+    listing: Listing,
+) -> Result<String, String> {
+    let mut text = format!("\nplaybook: {}\n", path.display());
+    for (nth, play) in plays.iter().enumerate() {
+        let patterns = match &play.hosts.value {
+            Value::List(items) => items.iter().map(Value::to_string).collect::<Vec<_>>(),
+            one => vec![one.to_string()],
+        };
+        let name = play.setting(Keyword::Name).map_or_else(|| patterns.join(","), |name| name.value.to_string());
+        let own_tags = play.setting(Keyword::Tags).map(|tags| tags_text(&tags.value)).unwrap_or_default();
+        text.push_str(&format!("\n  play #{} ({}): {name}\tTAGS: [{own_tags}]\n", nth + 1, patterns.join(",")));
+        if listing.hosts {
+            let hosts = inventory.select(&patterns.join(","), options.limit.as_deref())?;
+            let quoted: Vec<String> = patterns.iter().map(|pattern| format!("'{pattern}'")).collect();
+            text.push_str(&format!("    pattern: [{}]\n    hosts ({}):\n", quoted.join(", "), hosts.len()));
+            for host in hosts {
+                text.push_str(&format!("      {host}\n"));
+            }
+        }
+        let mut tags = BTreeSet::new();
+        if listing.tasks {
+            text.push_str("    tasks:\n");
+        }
+        for items in [&play.pre_tasks, &play.tasks, &play.post_tasks] {
+            tasks(items, options, listing, &mut tags, &mut text);
+        }
+        if listing.tags {
+            let tags: Vec<String> = tags.into_iter().collect();
+            text.push_str(&format!("      TASK TAGS: [{}]\n", tags.join(", ")));
+        }
+    }
+    Ok(text)
+}
+
+fn tags_text(value: &Value) -> String {
+    match value {
+        Value::List(items) => items.iter().map(Value::to_string).collect::<Vec<_>>().join(", "),
+        one => one.to_string(),
+    }
+}
+
+fn tasks(items: &[Item], options: &RunOptions, listing: Listing, all: &mut BTreeSet<String>, text: &mut String) {
+    super::visit(items, &mut |task| {
+        if &*task.action.name == "meta" || !selected(task, &options.tags, &options.skip_tags) {
+            return;
+        }
+        let tags = tags_of(task);
+        all.extend(tags.iter().cloned());
+        if listing.tasks {
+            let name = match task.name() {
+                Some(name) => name.value.to_string(),
+                None => crate::action::shown_name(&task.action),
+            };
+            let role = task.role().map(|role| format!("{} : ", role.name)).unwrap_or_default();
+            let tags: Vec<String> = tags.into_iter().collect();
+            text.push_str(&format!("      {role}{name}\tTAGS: [{}]\n", tags.join(", ")));
+        }
+    });
+}

@@ -1,0 +1,243 @@
+//! Each task by itself: its module's arguments, its templates, the files that it names.
+
+use kubeon_modules::{DecodeError, Step};
+
+use super::visit;
+use crate::action;
+use crate::playbook::{Item, Keyword, LoopKind, Play, Shape, Task};
+use crate::source::{Diagnostic, Place, nearest};
+use crate::template;
+use crate::value::{Map, Value};
+use crate::yaml::Node;
+
+pub(super) fn check(items: &[Item], problems: &mut Vec<Diagnostic>) {
+    visit(items, &mut |task| {
+        arguments(task, problems);
+        templates(task, problems);
+        register(task, problems);
+        loop_of(task, problems);
+    });
+    // Keywords and variables of blocks, once each.
+    blocks(items, problems);
+}
+
+/// Checks the play's own templates.
+pub(super) fn check_values(play: &Play, problems: &mut Vec<Diagnostic>) {
+    for (keyword, setting) in play.parent.keywords.iter() {
+        keyword_value(*keyword, &setting.value, problems);
+    }
+    value(&Value::Map(play.parent.vars.clone()), problems);
+    for role in &play.roles {
+        for vars in [&role.defaults, &role.vars, &role.params] {
+            value(&Value::Map(vars.clone()), problems);
+        }
+    }
+}
+
+fn blocks(items: &[Item], problems: &mut Vec<Diagnostic>) {
+    for item in items {
+        let Item::Block(block) = item else { continue };
+        for (keyword, setting) in block.parent.keywords.iter() {
+            keyword_value(*keyword, &setting.value, problems);
+        }
+        value(&Value::Map(block.parent.vars.clone()), problems);
+        for section in [&block.tasks, &block.rescue, &block.always] {
+            blocks(section, problems);
+        }
+    }
+}
+
+fn keyword_value(keyword: Keyword, written: &Value, problems: &mut Vec<Diagnostic>) {
+    if keyword.shape() == Shape::Condition {
+        condition(written, problems);
+    } else {
+        value(written, problems);
+    }
+}
+
+fn condition(written: &Value, problems: &mut Vec<Diagnostic>) {
+    match written {
+        Value::List(items) => items.iter().for_each(|item| condition(item, problems)),
+        Value::Str(text) => {
+            if let Err(error) = template::syntax_of_condition(text) {
+                problems.push(error.diagnostic());
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Checks the syntax of every template in a value.
+fn value(written: &Value, problems: &mut Vec<Diagnostic>) {
+    match written {
+        Value::Str(text) if text.is_template() => {
+            if let Err(error) = template::syntax(text) {
+                problems.push(error.diagnostic());
+            }
+        }
+        Value::List(items) => items.iter().for_each(|item| value(item, problems)),
+        Value::Map(map) => map.iter().for_each(|(key, entry)| {
+            value(key, problems);
+            value(entry, problems);
+        }),
+        _ => {}
+    }
+}
+
+fn templates(task: &Task, problems: &mut Vec<Diagnostic>) {
+    for (keyword, setting) in task.keywords.iter() {
+        keyword_value(*keyword, &setting.value, problems);
+    }
+    value(&Value::Map(task.vars.clone()), problems);
+    let args = &task.action.args;
+    if &*task.action.name == "assert" {
+        for (key, entry) in &**args {
+            if key.as_str() == Some("that") { condition(entry, problems) } else { value(entry, problems) }
+        }
+    } else {
+        value(&Value::Map(args.clone()), problems);
+    }
+    task.notify.iter().for_each(|name| value(name, problems));
+}
+
+fn register(task: &Task, problems: &mut Vec<Diagnostic>) {
+    let Some(setting) = task.keywords.get(Keyword::Register) else { return };
+    let name = setting.value.to_string();
+    let valid = name.starts_with(|c: char| c.is_alphabetic() || c == '_')
+        && name.chars().all(|c| c.is_alphanumeric() || c == '_');
+    if !valid && !crate::value::may_be_template(&name) {
+        let message = format!("`{name}` is no valid variable name");
+        problems.push(Diagnostic::error(setting.place, message).help("letters, digits and `_`, not starting with a digit"));
+    }
+}
+
+fn loop_of(task: &Task, problems: &mut Vec<Diagnostic>) {
+    let Some(loop_) = &task.loop_ else { return };
+    value(&loop_.items, problems);
+    match &loop_.kind {
+        LoopKind::List => {
+            if !matches!(loop_.items, Value::List(_)) && !loop_.items.holds_template() {
+                let message = format!("`loop` must be a list, found {}", loop_.items.kind());
+                problems.push(Diagnostic::error(loop_.place, message));
+            }
+        }
+        LoopKind::With(name) => {
+            let known = template::lookup_names();
+            let short = name.rsplit('.').next().unwrap_or(name);
+            if !known.contains(&short) {
+                let mut problem = Diagnostic::error(loop_.place, format!("no lookup `{name}` for `with_{name}`"));
+                if let Some(meant) = nearest(short, known.iter().copied()) {
+                    problem = problem.help(format!("did you mean `with_{meant}`?"));
+                }
+                problems.push(problem);
+            }
+        }
+    }
+}
+
+/// Decodes the arguments that hold no template into the module's type.
+fn arguments(task: &Task, problems: &mut Vec<Diagnostic>) {
+    let call = &task.action;
+    let mut plain = Map::new();
+    let mut open: Vec<String> = Vec::new();
+    for (key, entry) in &*call.args {
+        let name = key.to_string();
+        if name == "_variable_params" {
+            // What it brings is known only when it is rendered.
+            open.push("*".to_owned());
+        } else if entry.holds_template() && !action::takes_raw(&call.name) {
+            open.push(name);
+        } else {
+            plain.insert(key.clone(), entry.clone());
+        }
+    }
+    let defaults = task.inherited(Keyword::ModuleDefaults).is_some();
+    loop {
+        let Err(error) = action::check(&call.name, &plain.to_json()) else { break };
+        if let Some(missing) = &error.missing {
+            // It may be an argument whose value is a template, or a default, under this or another name.
+            if open.is_empty() && !defaults {
+                problems.push(missing_argument(task, missing));
+            }
+            break;
+        }
+        problems.push(wrong_argument(task, &error));
+        let Some(Step::Key(key)) = error.path.first() else { break };
+        plain.remove(key);
+    }
+    for name in open.iter().filter(|name| *name != "*") {
+        unknown_name(task, name, problems);
+    }
+}
+
+/// The name of an argument whose value is a template is checked too.
+fn unknown_name(task: &Task, name: &str, problems: &mut Vec<Diagnostic>) {
+    let probe = Map::from_iter([(Value::from(name), Value::from(""))]);
+    if let Err(error) = action::check(&task.action.name, &probe.to_json())
+        && error.at_key
+    {
+        problems.push(wrong_argument(task, &error));
+    }
+}
+
+fn missing_argument(task: &Task, missing: &str) -> Diagnostic {
+    let shown = if missing == "_raw_params" { "a command" } else { missing };
+    let message = format!("`{}` needs the argument `{shown}`", task.action.written);
+    Diagnostic::error(task.action.place, message).help(format!("`kubeon-run doc {}` shows its arguments", task.action.name))
+}
+
+fn wrong_argument(task: &Task, error: &DecodeError) -> Diagnostic {
+    let place = place_of(task, &error.path, error.at_key);
+    let mut message = error.message.clone();
+    // An internal name means nothing to a user.
+    if message.contains("`_raw_params`") {
+        message = message.replace("`_raw_params`, ", "").replace("`_raw_params`", "a command");
+    }
+    let mut problem = Diagnostic::error(place, message);
+    if error.at_key
+        && let Some(Step::Key(key)) = error.path.last()
+    {
+        problem = problem.width(key.chars().count());
+        let known: Vec<&str> = error.message.split('`').skip(3).step_by(2).collect();
+        if let Some(meant) = nearest(key, known) {
+            problem = problem.help(format!("did you mean `{meant}`?"));
+        }
+    }
+    problem
+}
+
+/// Returns where the faulty key or value was written.
+fn place_of(task: &Task, path: &[Step], at_key: bool) -> Place {
+    let call = &task.action;
+    let Some(Step::Key(first)) = path.first() else { return call.place };
+    let (key, value) = call.place_of(first);
+    if path.len() == 1 {
+        return if at_key { key } else { within_text(task, first).unwrap_or(value) };
+    }
+    let start = call.node.get(first).or_else(|| call.more.as_ref().and_then(|more| more.get(first)));
+    let Some(mut node) = start else { return value };
+    for (nth, step) in path.iter().enumerate().skip(1) {
+        let next: Option<&Node> = match step {
+            Step::Key(name) => {
+                if at_key && nth + 1 == path.len() {
+                    let found = node.entries().iter().find(|(key, _)| key.as_str() == Some(name));
+                    return found.map_or(node.place, |(key, _)| key.place);
+                }
+                node.get(name)
+            }
+            Step::Index(index) => node.items().and_then(|items| items.get(*index)),
+        };
+        match next {
+            Some(next) => node = next,
+            None => break,
+        }
+    }
+    node.place
+}
+
+/// An argument of a `key=value` line stands within that line.
+fn within_text(task: &Task, key: &str) -> Option<Place> {
+    let text = task.action.node.as_str()?;
+    let at = text.find(&format!("{key}="))?;
+    Some(task.action.node.place.right(text[..at].chars().count()))
+}

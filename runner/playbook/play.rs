@@ -1,0 +1,227 @@
+//! Reads plays and `import_playbook`.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::keyword::{Setting, Where};
+use super::read::{IMPORT_DEPTH_LIMIT, Loader};
+use super::{Item, Keyword, Parent, ParentKind, Play, Prompt};
+use crate::source::{Diagnostic, nearest};
+use crate::value::{Map, Value};
+use crate::yaml::{Kind, Node};
+
+const KEYS: &[&str] = &[
+    "hosts", "vars", "vars_files", "vars_prompt", "roles", "pre_tasks", "tasks", "post_tasks", "handlers",
+];
+const IMPORT: &[&str] = &["import_playbook", "ansible.builtin.import_playbook", "vars"];
+
+impl Loader {
+    pub(super) fn plays(&mut self, path: &Path, parent: &Arc<Parent>) -> Vec<Play> {
+        let Some(documents) = self.file(path, crate::source::Place::default()) else { return Vec::new() };
+        let Some(node) = documents.first().filter(|node| !node.is_null()) else { return Vec::new() };
+        let Kind::List(nodes) = &node.kind else {
+            let message = format!("a playbook is a list of plays, found {}", node.what());
+            self.problem(Diagnostic::error(node.place, message));
+            return Vec::new();
+        };
+        let mut plays = Vec::new();
+        for node in nodes {
+            if let Some((_, file)) = node.entries().iter().find(|(key, _)| IMPORT[..2].contains(&key.text().as_str())) {
+                plays.extend(self.import_playbook(node, file, path, parent));
+            } else {
+                plays.extend(self.play(node, path, parent));
+            }
+        }
+        plays
+    }
+
+    fn import_playbook(&mut self, node: &Node, file: &Node, path: &Path, parent: &Arc<Parent>) -> Vec<Play> {
+        let place = Where::BLOCK;
+        let (mut keywords, unknown) = self.keywords(node, place, IMPORT);
+        for key in unknown {
+            self.unknown_key(key, "an imported playbook", place, IMPORT);
+        }
+        let written = self.value(file);
+        let Some(name) = self.static_text(&written, file.place) else { return Vec::new() };
+        let (name, vars_in_line) = match super::parse_key_values(&name) {
+            Ok((pairs, rest)) if !rest.is_empty() => (rest, pairs),
+            Ok(_) | Err(_) => (name, Vec::new()),
+        };
+        let mut vars: Map = vars_in_line.into_iter().map(|(key, value)| (key.into(), value.into())).collect();
+        if let Some(more) = node.get("vars") {
+            vars.extend(self.mapping(more, "`vars`"));
+        }
+        if self.depth == IMPORT_DEPTH_LIMIT {
+            self.problem(Diagnostic::error(file.place, "playbooks import one another in a circle"));
+            return Vec::new();
+        }
+        // The name of an import is no keyword that plays take on.
+        keywords.set(Keyword::Name, Setting { value: Value::Null, place: node.place });
+        let parent = Arc::new(Parent {
+            kind: ParentKind::Import,
+            keywords,
+            vars: Arc::new(vars),
+            role: None,
+            parent: Some(parent.clone()),
+        });
+        self.depth += 1;
+        let target = folder_of(path).join(&name);
+        let plays = if target.is_file() {
+            self.plays(&target, &parent)
+        } else {
+            self.problem(Diagnostic::error(file.place, format!("no playbook `{}`", target.display())));
+            Vec::new()
+        };
+        self.depth -= 1;
+        plays
+    }
+
+    fn play(&mut self, node: &Node, path: &Path, outer: &Arc<Parent>) -> Option<Play> {
+        let Kind::Map(entries) = &node.kind else {
+            self.problem(Diagnostic::error(node.place, format!("a play is a mapping, found {}", node.what())));
+            return None;
+        };
+        let Some(hosts) = node.get("hosts") else {
+            let mut problem = Diagnostic::error(node.place, "a play must have `hosts`");
+            let meant = entries.iter().find(|(key, _)| nearest(&key.text(), ["hosts", "import_playbook"]).is_some());
+            if let Some((key, _)) = meant {
+                problem = Diagnostic { place: key.place, ..problem };
+            } else if entries.iter().any(|(key, _)| Keyword::of(&key.text(), Where::TASK).is_none()) {
+                problem = problem.help("this looks like a task: tasks stand below a play's `tasks:`");
+            }
+            self.problem(problem);
+            return None;
+        };
+        let (keywords, unknown) = self.keywords(node, Where::PLAY, KEYS);
+        for key in unknown {
+            self.unknown_key(key, "a play", Where::PLAY, KEYS);
+        }
+        let mut vars = Map::new();
+        if let Some(written) = node.get("vars") {
+            vars = self.play_vars(written);
+        }
+        let parent = Arc::new(Parent {
+            kind: ParentKind::Play,
+            keywords,
+            vars: Arc::new(vars),
+            role: None,
+            parent: Some(outer.clone()),
+        });
+        let hosts_value = self.value(hosts);
+        if matches!(hosts_value, Value::Null | Value::Map(_)) {
+            self.problem(Diagnostic::error(hosts.place, format!("`hosts` must name hosts, found {}", hosts.what())));
+        }
+        let mut play = Play {
+            place: node.place,
+            parent: parent.clone(),
+            hosts: Setting { value: hosts_value, place: hosts.place },
+            vars_files: Vec::new(),
+            vars_prompt: Vec::new(),
+            pre_tasks: Vec::new(),
+            tasks: Vec::new(),
+            post_tasks: Vec::new(),
+            handlers: Vec::new(),
+            roles: Vec::new(),
+            folder: folder_of(path),
+        };
+        if let Some(files) = node.get("vars_files") {
+            play.vars_files = match self.value(files) {
+                Value::List(items) => items.to_vec(),
+                Value::Null => Vec::new(),
+                one => vec![one],
+            };
+        }
+        if let Some(prompts) = node.get("vars_prompt") {
+            play.vars_prompt = self.prompts(prompts);
+        }
+        if let Some(roles) = node.get("roles") {
+            let (items, handlers) = self.play_roles(roles, &parent, path, &mut play.roles);
+            play.tasks = items;
+            play.handlers = handlers;
+        }
+        let mut section = |name: &str, is_handler: bool| match node.get(name) {
+            Some(node) if !node.is_null() => self.items(node, &parent, path, is_handler),
+            Some(_) | None => Vec::new(),
+        };
+        play.pre_tasks = section("pre_tasks", false);
+        play.tasks.extend(section("tasks", false));
+        play.post_tasks = section("post_tasks", false);
+        play.handlers.extend(section("handlers", true));
+        self.imported_roles(&mut play);
+        Some(play)
+    }
+
+    /// `vars` of a play: a mapping, or the old list of mappings.
+    fn play_vars(&mut self, node: &Node) -> Map {
+        match node.items() {
+            Some(items) => items.iter().flat_map(|item| self.mapping(item, "`vars`")).collect(),
+            None => self.mapping(node, "`vars`"),
+        }
+    }
+
+    /// Adds the roles that static imports among the tasks brought, and their handlers.
+    fn imported_roles(&mut self, play: &mut Play) {
+        fn collect(items: &[Item], roles: &mut Vec<Arc<super::Role>>) {
+            for item in items {
+                let Item::Block(block) = item else { continue };
+                if let Some(role) = &block.role_entry
+                    && roles.iter().all(|known| !Arc::ptr_eq(known, role))
+                {
+                    roles.push(role.clone());
+                }
+                collect(&block.tasks, roles);
+                collect(&block.rescue, roles);
+                collect(&block.always, roles);
+            }
+        }
+        let known = play.roles.len();
+        for items in [&play.pre_tasks, &play.tasks, &play.post_tasks] {
+            collect(items, &mut play.roles);
+        }
+        let parent = play.parent.clone();
+        for role in play.roles[known..].to_vec() {
+            let handlers = self.role_handlers(&role, &parent);
+            play.handlers.extend(handlers);
+        }
+    }
+
+    fn prompts(&mut self, node: &Node) -> Vec<Prompt> {
+        const KEYS: &[&str] =
+            &["name", "prompt", "default", "private", "confirm", "encrypt", "salt", "salt_size", "unsafe"];
+        let Some(items) = node.items() else {
+            self.problem(Diagnostic::error(node.place, format!("`vars_prompt` is a list, found {}", node.what())));
+            return Vec::new();
+        };
+        let mut prompts = Vec::new();
+        for item in items {
+            for (key, _) in item.entries() {
+                if !KEYS.contains(&key.text().as_str()) {
+                    self.unknown_key(key, "`vars_prompt`", Where::PLAY, KEYS);
+                }
+            }
+            let Some(name) = item.get("name").map(Node::text) else {
+                self.problem(Diagnostic::error(item.place, "an entry of `vars_prompt` must have a `name`"));
+                continue;
+            };
+            let flag = |key: &str, usual: bool| item.get(key).map_or(usual, |node| node.value().truthy());
+            prompts.push(Prompt {
+                prompt: item.get("prompt").map_or_else(|| Value::str(name.as_str()), Node::value),
+                default: item.get("default").map(Node::value),
+                private: flag("private", true),
+                confirm: flag("confirm", false),
+                encrypt: item.get("encrypt").map(Node::text),
+                unsafe_: flag("unsafe", false),
+                name,
+            });
+        }
+        prompts
+    }
+}
+
+/// Returns the folder that a file stands in.
+pub(super) fn folder_of(path: &Path) -> PathBuf {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
+        Some(_) | None => PathBuf::from("."),
+    }
+}

@@ -1,0 +1,309 @@
+//! Reads roles: where they are, their files, their dependencies.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::keyword::{Keywords, Where};
+use super::play::folder_of;
+use super::read::{IMPORT_DEPTH_LIMIT, Loader};
+use super::task::import_parent;
+use super::{Block, Item, Parent, ParentKind, Role, Task};
+use crate::source::{Diagnostic, Place, nearest};
+use crate::value::{Map, Value};
+use crate::yaml::{Kind, Node};
+
+const ROLE_KEYS: &[&str] = &["role", "name", "vars", "src", "version", "scm", "delegate_to", "tasks_from"];
+/// Endings of a role's files, in the order in which they are looked for.
+const ENDINGS: &[&str] = &["yml", "yaml", "json", ""];
+
+/// One use of a role, as a play, a dependency, an import or an include names it.
+#[derive(Debug, Default, Clone)]
+pub struct RoleUse {
+    pub name: String,
+    pub place: Place,
+    pub keywords: Keywords,
+    /// Its parameters: `vars`, and any key of the entry that is no keyword.
+    pub params: Map,
+    pub tasks_from: Option<String>,
+    pub vars_from: Option<String>,
+    pub defaults_from: Option<String>,
+    pub handlers_from: Option<String>,
+    pub allow_duplicates: Option<bool>,
+}
+
+/// A role that was read, ready to run.
+#[derive(Debug, Default)]
+pub struct LoadedRole {
+    /// The role itself last, after all it depends on.
+    pub roles: Vec<Arc<Role>>,
+    pub items: Vec<Item>,
+    pub handlers: Vec<Item>,
+}
+
+impl Loader {
+    /// Reads a play's `roles`.
+    pub(super) fn play_roles(
+        &mut self,
+        node: &Node,
+        parent: &Arc<Parent>,
+        path: &Path,
+        roles: &mut Vec<Arc<Role>>,
+    ) -> (Vec<Item>, Vec<Item>) {
+        let (mut items, mut handlers) = (Vec::new(), Vec::new());
+        let Some(nodes) = node.items() else {
+            if !node.is_null() {
+                self.problem(Diagnostic::error(node.place, format!("`roles` is a list, found {}", node.what())));
+            }
+            return (items, handlers);
+        };
+        for node in nodes {
+            let Some(role_use) = self.role_use(node) else { continue };
+            let loaded = self.role(&role_use, parent, &folder_of(path), &[]);
+            items.extend(loaded.items);
+            handlers.extend(loaded.handlers);
+            roles.extend(loaded.roles);
+        }
+        (items, handlers)
+    }
+
+    /// Reads an entry of `roles` or `dependencies`.
+    fn role_use(&mut self, node: &Node) -> Option<RoleUse> {
+        if let Kind::Str { .. } = &node.kind {
+            let value = self.value(node);
+            let name = self.static_text(&value, node.place)?;
+            return Some(RoleUse { name, place: node.place, ..RoleUse::default() });
+        }
+        let Some(written) = node.get("role").or_else(|| node.get("name")).or_else(|| node.get("src")) else {
+            self.problem(Diagnostic::error(node.place, "an entry of `roles` must name a `role`"));
+            return None;
+        };
+        let value = self.value(written);
+        let name = self.static_text(&value, written.place)?;
+        let (keywords, unknown) = self.keywords(node, Where::ROLE, ROLE_KEYS);
+        let mut params = Map::new();
+        for key in unknown {
+            if let Some(value) = node.get(&key.text()).cloned() {
+                let value = self.value(&value);
+                params.insert(key.text(), value);
+            }
+        }
+        if let Some(vars) = node.get("vars") {
+            params.extend(self.mapping(vars, "`vars`"));
+        }
+        let tasks_from = node.get("tasks_from").map(Node::text);
+        Some(RoleUse { name, place: written.place, keywords, params, tasks_from, ..RoleUse::default() })
+    }
+
+    /// Reads a role and what it depends on. `folder` is the playbook's, `parents` the roles that led here.
+    pub fn role(&mut self, used: &RoleUse, outer: &Arc<Parent>, folder: &Path, parents: &[(String, PathBuf)]) -> LoadedRole {
+        let mut loaded = LoadedRole::default();
+        let Some(path) = self.find_role(&used.name, used.place, folder, parents) else { return loaded };
+        if parents.len() >= IMPORT_DEPTH_LIMIT || parents.iter().filter(|(_, parent)| *parent == path).count() > 1 {
+            let message = format!("role `{}` depends on itself", used.name);
+            self.problem(Diagnostic::error(used.place, message));
+            return loaded;
+        }
+        let meta = self.role_node(&path, "meta", None, used.place);
+        let allow_duplicates = used.allow_duplicates.unwrap_or_else(|| {
+            meta.as_ref().and_then(|meta| meta.get("allow_duplicates")).is_some_and(|node| node.value().truthy())
+        });
+        let role = Arc::new(Role {
+            name: used.name.clone(),
+            defaults: Arc::new(self.role_variables(&path, "defaults", used.defaults_from.as_deref(), used.place)),
+            vars: Arc::new(self.role_variables(&path, "vars", used.vars_from.as_deref(), used.place)),
+            params: Arc::new(used.params.clone()),
+            allow_duplicates,
+            identity: format!("{}|{:?}|{:?}|{:?}", path.display(), used.params, used.tasks_from,
+                used.keywords.get(super::Keyword::When).map(|setting| &setting.value)),
+            argument_specs: self.argument_specs(&path, meta.as_ref()),
+            parents: parents.iter().rev().map(|(name, _)| name.clone()).collect(),
+            path: path.clone(),
+        });
+        let parent = Arc::new(Parent {
+            kind: ParentKind::Role,
+            keywords: used.keywords.clone(),
+            vars: Arc::default(),
+            role: Some(role.clone()),
+            parent: Some(outer.clone()),
+        });
+        let mut line = parents.to_vec();
+        line.push((used.name.clone(), path.clone()));
+        for node in meta.as_ref().and_then(|meta| meta.get("dependencies")).and_then(Node::items).unwrap_or(&[]) {
+            let Some(dependency) = self.role_use(node) else { continue };
+            let before = self.role(&dependency, &parent_without_role(&parent, outer), folder, &line);
+            loaded.items.extend(before.items);
+            loaded.handlers.extend(before.handlers);
+            loaded.roles.extend(before.roles);
+        }
+        let tasks = self.role_tasks(&path, used, &parent);
+        loaded.items.push(Item::Block(Arc::new(Block {
+            place: used.place,
+            parent: parent.clone(),
+            tasks,
+            rescue: Vec::new(),
+            always: Vec::new(),
+            role_entry: Some(role.clone()),
+        })));
+        loaded.handlers.extend(self.role_items(&path, "handlers", used.handlers_from.as_deref(), &parent));
+        loaded.roles.push(role);
+        loaded
+    }
+
+    fn role_tasks(&mut self, path: &Path, used: &RoleUse, parent: &Arc<Parent>) -> Vec<Item> {
+        if let Some(from) = &used.tasks_from
+            && role_file(path, "tasks", from).is_none()
+        {
+            let message = format!("role `{}` has no `tasks/{from}`", used.name);
+            self.problem(Diagnostic::error(used.place, message));
+        }
+        self.role_items(path, "tasks", used.tasks_from.as_deref(), parent)
+    }
+
+    fn role_items(&mut self, role: &Path, kind: &str, from: Option<&str>, parent: &Arc<Parent>) -> Vec<Item> {
+        match role_file(role, kind, from.unwrap_or("main")) {
+            Some(file) => self.tasks(&file, parent, kind == "handlers"),
+            None => Vec::new(),
+        }
+    }
+
+    /// Reads the handlers of a role that an import brought.
+    pub(super) fn role_handlers(&mut self, role: &Arc<Role>, play: &Arc<Parent>) -> Vec<Item> {
+        let parent = Arc::new(Parent {
+            kind: ParentKind::Role,
+            keywords: Keywords::default(),
+            vars: Arc::default(),
+            role: Some(role.clone()),
+            parent: Some(play.clone()),
+        });
+        self.role_items(&role.path, "handlers", None, &parent)
+    }
+
+    fn role_node(&mut self, role: &Path, kind: &str, from: Option<&str>, place: Place) -> Option<Node> {
+        let file = role_file(role, kind, from.unwrap_or("main"))?;
+        self.file(&file, place)?.first().filter(|node| !node.is_null()).cloned()
+    }
+
+    /// Reads `defaults` or `vars`: one file, or every file of a folder `main/`.
+    fn role_variables(&mut self, role: &Path, kind: &str, from: Option<&str>, place: Place) -> Map {
+        let name = from.unwrap_or("main");
+        let folder = role.join(kind).join(name);
+        if folder.is_dir() {
+            let mut files: Vec<PathBuf> = std::fs::read_dir(&folder)
+                .map(|entries| entries.filter_map(|entry| entry.ok().map(|entry| entry.path())).collect())
+                .unwrap_or_default();
+            files.sort();
+            return files.iter().filter(|file| file.is_file()).flat_map(|file| self.variables(file, place)).collect();
+        }
+        match role_file(role, kind, name) {
+            Some(file) => self.variables(&file, place),
+            None => {
+                if from.is_some() {
+                    let message = format!("the role has no `{kind}/{name}`");
+                    self.problem(Diagnostic::error(place, message));
+                }
+                Map::new()
+            }
+        }
+    }
+
+    fn argument_specs(&mut self, role: &Path, meta: Option<&Node>) -> Option<Value> {
+        let own = role_file(role, "meta", "argument_specs")
+            .and_then(|file| self.file(&file, Place::default()))
+            .and_then(|documents| documents.first().and_then(|node| node.get("argument_specs").cloned()));
+        own.or_else(|| meta.and_then(|meta| meta.get("argument_specs").cloned())).map(|node| self.value(&node))
+    }
+
+    fn find_role(&mut self, name: &str, place: Place, folder: &Path, parents: &[(String, PathBuf)]) -> Option<PathBuf> {
+        let mut folders = vec![folder.join("roles")];
+        folders.extend(self.options.roles_path.iter().cloned());
+        folders.extend(parents.iter().rev().filter_map(|(_, path)| path.parent().map(Path::to_owned)));
+        folders.push(folder.to_owned());
+        let mut candidates: Vec<PathBuf> = folders.iter().map(|folder| folder.join(name)).collect();
+        if let [namespace, collection, role] = name.split('.').collect::<Vec<_>>()[..] {
+            let mut roots = vec![folder.join("collections")];
+            roots.extend(self.options.collections_path.iter().cloned());
+            candidates.extend(roots.iter().map(|root| {
+                root.join("ansible_collections").join(namespace).join(collection).join("roles").join(role)
+            }));
+        }
+        if let Some(found) = candidates.iter().find(|path| path.is_dir()) {
+            return Some(found.clone());
+        }
+        let known: Vec<String> = folders[..folders.len() - 1]
+            .iter()
+            .filter_map(|folder| std::fs::read_dir(folder).ok())
+            .flatten()
+            .filter_map(|entry| entry.ok().map(|entry| entry.file_name().to_string_lossy().into_owned()))
+            .collect();
+        let looked: Vec<String> = folders.iter().map(|folder| format!("`{}`", folder.display())).collect();
+        let mut problem = Diagnostic::error(place, format!("no role `{name}`"));
+        problem = match nearest(name, known.iter().map(String::as_str)) {
+            Some(meant) => problem.help(format!("did you mean `{meant}`?")),
+            None => problem.help(format!("looked in {}", looked.join(", "))),
+        };
+        self.problem(problem);
+        None
+    }
+
+    /// Turns `import_role` into the role's tasks.
+    pub(super) fn import_role(&mut self, task: &Task) -> Vec<Item> {
+        let Some(used) = self.role_use_of(task) else { return Vec::new() };
+        let parent = import_parent(task);
+        let folder = folder_of(&task.file);
+        let playbook = task.role().map_or(folder, |role| role.path.parent().map(folder_of_roles).unwrap_or_default());
+        let line: Vec<(String, PathBuf)> =
+            task.role().map(|role| (role.name.clone(), role.path.clone())).into_iter().collect();
+        if self.depth == IMPORT_DEPTH_LIMIT {
+            self.problem(Diagnostic::error(task.place, "roles import one another in a circle"));
+            return Vec::new();
+        }
+        self.depth += 1;
+        let loaded = self.role(&used, &parent, &playbook, &line);
+        self.depth -= 1;
+        loaded.items
+    }
+
+    fn role_use_of(&mut self, task: &Task) -> Option<RoleUse> {
+        let args = &task.action.args;
+        let place = task.action.place_of("name").1;
+        let Some(written) = args.get("name").or_else(|| args.get("role")) else {
+            self.problem(Diagnostic::error(task.action.place, format!("`{}` must have a `name`", task.action.written)));
+            return None;
+        };
+        let name = self.static_text(written, place)?;
+        let mut from = |key: &str| args.get(key).and_then(|value| self.static_text(value, place));
+        Some(RoleUse {
+            tasks_from: from("tasks_from"),
+            vars_from: from("vars_from"),
+            defaults_from: from("defaults_from"),
+            handlers_from: from("handlers_from"),
+            allow_duplicates: Some(args.get("allow_duplicates").is_none_or(Value::truthy)),
+            name,
+            place,
+            ..RoleUse::default()
+        })
+    }
+}
+
+/// A dependency stands under what the role stands under, with the role's own keywords but not its role.
+fn parent_without_role(parent: &Arc<Parent>, outer: &Arc<Parent>) -> Arc<Parent> {
+    Arc::new(Parent {
+        kind: ParentKind::Import,
+        keywords: parent.keywords.clone(),
+        vars: Arc::default(),
+        role: None,
+        parent: Some(outer.clone()),
+    })
+}
+
+/// Returns the folder above a folder `roles`.
+fn folder_of_roles(roles: &Path) -> PathBuf {
+    folder_of(roles)
+}
+
+/// Finds `KIND/NAME.yml` of a role, or `KIND/NAME/main.yml`.
+fn role_file(role: &Path, kind: &str, name: &str) -> Option<PathBuf> {
+    let base = role.join(kind);
+    let named = |ending: &&str| if ending.is_empty() { name.to_owned() } else { format!("{name}.{ending}") };
+    ENDINGS.iter().map(|ending| base.join(named(&ending))).find(|path| path.is_file())
+}

@@ -1,0 +1,372 @@
+//! The lines of Ansible's default callback: what scripts and people read where no progress is drawn.
+
+use std::io::Write;
+
+use serde_json::Value as Json;
+
+use super::diff;
+use super::event::{Counts, Event, Outcome, Recap, Status, TaskInfo, TaskKind};
+use super::secrets;
+use super::style::{Color, Style};
+use crate::value::Map;
+
+/// How wide banners are where no terminal says otherwise. Source: `Display.columns` of ansible-core.
+const COLUMNS: usize = 79;
+
+/// What a person asked to see.
+#[derive(Debug, Clone, Copy)]
+pub struct LineOptions {
+    pub verbosity: u8,
+    pub color: bool,
+    pub columns: usize,
+    pub show_skipped: bool,
+    pub show_ok: bool,
+    /// `result_format = yaml`.
+    pub yaml: bool,
+}
+
+impl Default for LineOptions {
+    fn default() -> LineOptions {
+        LineOptions { verbosity: 0, color: false, columns: COLUMNS, show_skipped: true, show_ok: true, yaml: false }
+    }
+}
+
+pub struct Lines<W: Write, E: Write> {
+    out: W,
+    errors: E,
+    options: LineOptions,
+    style: Style,
+    /// The announcement under which lines stand now.
+    banner: Option<u64>,
+    announced: Option<std::sync::Arc<TaskInfo>>,
+}
+
+impl<W: Write, E: Write> Lines<W, E> {
+    pub fn new(out: W, errors: E, options: LineOptions) -> Lines<W, E> {
+        Lines { out, errors, options, style: Style { on: options.color }, banner: None, announced: None }
+    }
+
+    /// Shows an event.
+    pub fn take(&mut self, event: &Event) {
+        match event {
+            Event::PlayStart { name, .. } => {
+                self.banner = None;
+                self.head(&format!("PLAY [{name}]"));
+            }
+            Event::NoHosts => self.line("skipping: no hosts matched", Color::Skip),
+            Event::NoHostsLeft => self.head("NO MORE HOSTS LEFT"),
+            Event::TaskStart(task) => {
+                self.announced = Some(task.clone());
+                self.task(task);
+            }
+            Event::HostStart { .. } | Event::Alive { .. } => {}
+            Event::Item(outcome) => self.item(outcome),
+            Event::Result(outcome) => self.result(outcome),
+            Event::Retry { host, task, left, result } => {
+                let mut line = format!("FAILED - RETRYING: [{host}]: {} ({left} retries left).", task.name);
+                if self.options.verbosity > 1 {
+                    line.push_str(&format!("Result was: {}", self.json(result, false)));
+                }
+                self.line(&line, Color::Debug);
+            }
+            Event::Included { file, hosts, item } => {
+                let hosts: Vec<&str> = hosts.iter().map(|host| &**host).collect();
+                let item = item.as_ref().map(|item| format!(" => (item={item})")).unwrap_or_default();
+                self.line(&format!("included: {file} for {}{item}", hosts.join(", ")), Color::Skip);
+            }
+            Event::Notified { host, handler } => {
+                if self.options.verbosity > 1 {
+                    self.line(&format!("NOTIFIED HANDLER {handler} for {host}"), Color::Debug);
+                }
+            }
+            Event::Warning(text) => self.error_line(&format!("[WARNING]: {text}"), Color::Warn),
+            Event::Deprecated(text) => self.error_line(&format!("[DEPRECATION WARNING]: {text}"), Color::Deprecate),
+            Event::Error(text) => {
+                let text = if text.starts_with("error") { text.clone() } else { format!("[ERROR]: {text}") };
+                self.error_line(&text, Color::Error);
+            }
+            Event::Recap(recap) => self.recap(recap),
+        }
+        self.out.flush().ok();
+    }
+
+    fn line(&mut self, text: &str, color: Color) {
+        let text = self.style.paint(&secrets::hide(text), color);
+        // A terminal that is gone can't be told.
+        writeln!(self.out, "{text}").ok();
+    }
+
+    fn error_line(&mut self, text: &str, color: Color) {
+        let text = self.style.paint(&secrets::hide(text), color);
+        writeln!(self.errors, "{text}").ok();
+    }
+
+    fn head(&mut self, text: &str) {
+        let text = secrets::hide(text).into_owned();
+        let stars = self.options.columns.saturating_sub(text.chars().count()).max(3);
+        writeln!(self.out, "\n{text} {}", "*".repeat(stars)).ok();
+    }
+
+    fn task(&mut self, task: &TaskInfo) {
+        if self.banner == Some(task.id) {
+            return;
+        }
+        self.banner = Some(task.id);
+        let kind = match task.kind {
+            TaskKind::Task => "TASK",
+            TaskKind::Handler => "RUNNING HANDLER",
+        };
+        self.head(&format!("{kind} [{}]", task.name));
+        if self.options.verbosity > 1 {
+            self.line(&format!("task path: {}:{}", path_of(task), task.place.line), Color::Debug);
+        }
+    }
+
+    fn item(&mut self, outcome: &Outcome) {
+        self.task(&outcome.task);
+        self.warnings(outcome);
+        self.diffs(outcome);
+        let label = outcome.item.as_deref().unwrap_or_default();
+        let label = if outcome.no_log { "(censored due to no_log)" } else { label };
+        let host = host_label(outcome);
+        let verbose = self.verbose_part(outcome);
+        match outcome.status {
+            Status::Ok => self.line(&format!("ok: [{host}] => (item={label}){verbose}"), Color::Ok),
+            Status::Changed => self.line(&format!("changed: [{host}] => (item={label}){verbose}"), Color::Changed),
+            Status::Skipped if !self.options.show_skipped => {}
+            Status::Skipped => self.line(&format!("skipping: [{host}] => (item={label}) {}", verbose.trim_start()), Color::Skip),
+            Status::Failed => {
+                let result = self.shown(outcome);
+                self.line(&format!("failed: [{host}] (item={label}) => {result}"), Color::Error);
+                self.explain(outcome);
+            }
+            Status::Unreachable => {
+                let result = self.shown(outcome);
+                self.line(&format!("fatal: [{host}]: UNREACHABLE! => {result}"), Color::Unreachable);
+            }
+        }
+    }
+
+    fn result(&mut self, outcome: &Outcome) {
+        let failed = matches!(outcome.status, Status::Failed | Status::Unreachable);
+        if outcome.task.action.ends_with("include_tasks") || outcome.task.action.ends_with("include_role") {
+            if !failed && outcome.status != Status::Skipped {
+                return;
+            }
+        }
+        self.task(&outcome.task);
+        if !outcome.is_loop {
+            self.warnings(outcome);
+            self.diffs(outcome);
+        }
+        let host = host_label(outcome);
+        match outcome.status {
+            Status::Ok | Status::Changed if outcome.is_loop => {}
+            Status::Ok if !self.options.show_ok => {}
+            Status::Ok => {
+                let verbose = self.verbose_part(outcome);
+                self.line(&format!("ok: [{host}]{verbose}"), Color::Ok);
+            }
+            Status::Changed => {
+                let verbose = self.verbose_part(outcome);
+                self.line(&format!("changed: [{host}]{verbose}"), Color::Changed);
+            }
+            Status::Skipped if !self.options.show_skipped => {}
+            Status::Skipped => {
+                let verbose = self.verbose_part(outcome);
+                self.line(&format!("skipping: [{host}]{verbose}"), Color::Skip);
+            }
+            // The rounds told it.
+            Status::Failed if outcome.is_loop => {}
+            Status::Failed => {
+                let result = self.shown(outcome);
+                self.line(&format!("fatal: [{host}]: FAILED! => {result}"), Color::Error);
+                self.explain(outcome);
+            }
+            Status::Unreachable if outcome.is_loop => {}
+            Status::Unreachable => {
+                let result = self.shown(outcome);
+                self.line(&format!("fatal: [{host}]: UNREACHABLE! => {result}"), Color::Unreachable);
+            }
+        }
+        if failed && outcome.ignored {
+            self.line("...ignoring", Color::Skip);
+        }
+    }
+
+    fn warnings(&mut self, outcome: &Outcome) {
+        if outcome.no_log {
+            return;
+        }
+        let warnings = outcome.result.get("warnings").and_then(|list| list.as_list()).cloned();
+        for warning in warnings.iter().flat_map(|list| list.iter()) {
+            self.error_line(&format!("[WARNING]: {warning}"), Color::Warn);
+        }
+    }
+
+    fn diffs(&mut self, outcome: &Outcome) {
+        if outcome.no_log {
+            return;
+        }
+        if let Some(found) = outcome.result.get("diff") {
+            let text = diff::render(&found.to_json(), self.style);
+            if !text.is_empty() {
+                write!(self.out, "{}", secrets::hide(&text)).ok();
+            }
+        }
+    }
+
+    /// Shows where a template's or a variable's mistake was written.
+    fn explain(&mut self, outcome: &Outcome) {
+        if let (Some(text), false) = (outcome.result.get("_diagnostic"), outcome.no_log) {
+            self.error_line(&text.to_string(), Color::Error);
+        }
+    }
+
+    fn verbose_part(&self, outcome: &Outcome) -> String {
+        if outcome.no_log && (self.options.verbosity > 0 || outcome.verbose_always) || self.options.verbosity > 0 || outcome.verbose_always {
+            format!(" => {}", self.shown(outcome))
+        } else {
+            String::new()
+        }
+    }
+
+    fn shown(&self, outcome: &Outcome) -> String {
+        if outcome.no_log {
+            let changed = outcome.status == Status::Changed;
+            return format!(
+                "{{\"censored\": \"the output has been hidden due to the fact that 'no_log: true' was specified for \
+                 this result\", \"changed\": {changed}}}"
+            );
+        }
+        self.json(&outcome.result, outcome.verbose_always && !matches!(outcome.status, Status::Failed))
+    }
+
+    fn json(&self, result: &Map, always: bool) -> String {
+        let mut shown = result.to_json();
+        for key in ["diff", "warnings", "deprecations", "exception", "refused"] {
+            shown.remove(key);
+        }
+        shown.retain(|key, _| !key.starts_with("_ansible_") && key != "_diagnostic");
+        if self.options.verbosity < 3 {
+            shown.remove("invocation");
+        }
+        if always {
+            for key in ["changed", "failed", "skipped"] {
+                shown.remove(key);
+            }
+        }
+        if self.options.yaml {
+            let text = serde_yaml::to_string(&sorted(Json::Object(shown))).unwrap_or_default();
+            let indented: String = text.trim_end().lines().map(|line| format!("\n    {line}")).collect();
+            return indented;
+        }
+        let sorted = sorted(Json::Object(shown));
+        if always || self.options.verbosity > 2 {
+            return indented(&sorted);
+        }
+        one_line(&sorted)
+    }
+
+    fn recap(&mut self, recap: &Recap) {
+        self.head("PLAY RECAP");
+        for (host, counts) in &recap.hosts {
+            let line = self.recap_line(host, counts);
+            writeln!(self.out, "{}", secrets::hide(&line)).ok();
+        }
+        writeln!(self.out).ok();
+        if !recap.custom.is_empty() {
+            self.head("CUSTOM STATS: ");
+            let custom = one_line(&sorted(Json::Object(recap.custom.to_json())));
+            writeln!(self.out, "\tRUN: {}", secrets::hide(&custom)).ok();
+        }
+    }
+
+    fn recap_line(&self, host: &str, counts: &Counts) -> String {
+        let part = |name: &str, count: u64, color: Color| {
+            let text = format!("{name}={count:<4}");
+            if count > 0 { self.style.paint(&text, color) } else { text }
+        };
+        let color = if counts.failed > 0 || counts.unreachable > 0 {
+            Color::Error
+        } else if counts.changed > 0 {
+            Color::Changed
+        } else {
+            Color::Ok
+        };
+        let host = format!("{host:<26}");
+        format!(
+            "{} : {} {} {} {} {} {} {}",
+            self.style.paint(&host, color),
+            part("ok", counts.ok, Color::Ok),
+            part("changed", counts.changed, Color::Changed),
+            part("unreachable", counts.unreachable, Color::Unreachable),
+            part("failed", counts.failed, Color::Error),
+            part("skipped", counts.skipped, Color::Skip),
+            part("rescued", counts.rescued, Color::Ok),
+            part("ignored", counts.ignored, Color::Warn),
+        )
+    }
+}
+
+fn path_of(task: &TaskInfo) -> String {
+    let path = task.place.path().unwrap_or_default();
+    std::path::absolute(&path).unwrap_or(path).display().to_string()
+}
+
+fn host_label(outcome: &Outcome) -> String {
+    match &outcome.delegated {
+        Some(delegate) => format!("{} -> {delegate}", outcome.host),
+        None => outcome.host.to_string(),
+    }
+}
+
+fn sorted(value: Json) -> Json {
+    match value {
+        Json::Object(entries) => {
+            let mut entries: Vec<(String, Json)> = entries.into_iter().collect();
+            entries.sort_by(|a, b| a.0.cmp(&b.0));
+            Json::Object(entries.into_iter().map(|(key, value)| (key, sorted(value))).collect())
+        }
+        Json::Array(items) => Json::Array(items.into_iter().map(sorted).collect()),
+        other => other,
+    }
+}
+
+/// Writes JSON as Python's `json.dumps` does: a blank after `:` and `,`.
+fn one_line(value: &Json) -> String {
+    struct Spaced;
+    impl serde_json::ser::Formatter for Spaced {
+        fn begin_array_value<W: ?Sized + Write>(&mut self, writer: &mut W, first: bool) -> std::io::Result<()> {
+            writer.write_all(if first { b"" } else { b", " })
+        }
+        fn begin_object_key<W: ?Sized + Write>(&mut self, writer: &mut W, first: bool) -> std::io::Result<()> {
+            writer.write_all(if first { b"" } else { b", " })
+        }
+        fn begin_object_value<W: ?Sized + Write>(&mut self, writer: &mut W) -> std::io::Result<()> {
+            writer.write_all(b": ")
+        }
+    }
+    written(value, Spaced)
+}
+
+fn indented(value: &Json) -> String {
+    written(value, serde_json::ser::PrettyFormatter::with_indent(b"    "))
+}
+
+fn written(value: &Json, formatter: impl serde_json::ser::Formatter) -> String {
+    let mut bytes = Vec::new();
+    let mut serializer = serde_json::Serializer::with_formatter(&mut bytes, formatter);
+    serde::Serialize::serialize(value, &mut serializer).expect("JSON is written to memory");
+    String::from_utf8(bytes).expect("JSON is UTF-8")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_is_spaced_as_python_does() {
+        assert_eq!(one_line(&serde_json::json!({"a": [1, 2], "b": {}})), r#"{"a": [1, 2], "b": {}}"#);
+    }
+}

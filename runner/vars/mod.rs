@@ -1,0 +1,143 @@
+//! Variables during one task on one host: layers from strongest to weakest, looked up when asked for.
+
+mod magic;
+
+use std::sync::Arc;
+
+use crate::execute::{PlayRun, World};
+use crate::playbook::{ParentKind, Role, Task};
+use crate::template::{Folders, Templar, Variables};
+use crate::value::{Map, Value};
+
+/// One map of variables, such as the command line's alone.
+pub struct Fixed(pub Arc<Map>);
+
+impl Variables for Fixed {
+    fn get(&self, name: &str) -> Option<Value> {
+        self.0.get(name).cloned()
+    }
+    fn names(&self) -> Vec<Arc<str>> {
+        names_of(&self.0).collect()
+    }
+}
+
+fn names_of(map: &Map) -> impl Iterator<Item = Arc<str>> + '_ {
+    map.keys().map(|key| Arc::from(key.to_string()))
+}
+
+/// What a host has come to know during the run.
+#[derive(Debug, Default, Clone)]
+pub struct HostState {
+    /// Facts under their names without `ansible_`, as `ansible_facts` has them.
+    pub facts: Arc<Map>,
+    /// The same under `ansible_NAME`, as variables of their own.
+    pub injected: Arc<Map>,
+    /// What `set_fact` set and tasks registered, the latest last.
+    pub set: Arc<Map>,
+    /// What `include_vars` read.
+    pub included: Arc<Map>,
+}
+
+impl HostState {
+    /// Takes in facts as a module returns them, with or without `ansible_` before their names.
+    pub fn add_facts(&mut self, facts: &Map) {
+        let own = Arc::make_mut(&mut self.facts);
+        let injected = Arc::make_mut(&mut self.injected);
+        for (key, value) in facts {
+            let name = key.to_string();
+            let short = name.strip_prefix("ansible_").unwrap_or(&name);
+            own.insert(short, value.clone());
+            // Facts that are no `ansible_…`, such as those of a module of its own, are variables as they are.
+            let long = if name == "services" || name == "packages" { name.clone() } else { format!("ansible_{short}") };
+            injected.insert(long, value.clone());
+        }
+    }
+
+    pub fn set(&mut self, name: &str, value: Value) {
+        Arc::make_mut(&mut self.set).insert(name, value);
+    }
+}
+
+/// Everything that a task on a host sees.
+pub struct HostVariables {
+    pub(super) world: Arc<World>,
+    pub(super) play: Option<Arc<PlayRun>>,
+    pub(super) host: Arc<str>,
+    pub(super) role: Option<Arc<Role>>,
+    pub(super) task_file: Option<std::path::PathBuf>,
+    /// From strongest to weakest.
+    layers: Vec<Arc<Map>>,
+}
+
+impl Variables for HostVariables {
+    fn get(&self, name: &str) -> Option<Value> {
+        if let Some(value) = self.magic(name) {
+            return Some(value);
+        }
+        self.layers.iter().find_map(|layer| layer.get(name)).cloned()
+    }
+
+    fn names(&self) -> Vec<Arc<str>> {
+        let mut names: Vec<Arc<str>> = self.layers.iter().flat_map(|layer| names_of(layer)).collect();
+        names.extend(magic::NAMES.iter().map(|name| Arc::from(*name)));
+        names.sort();
+        names.dedup();
+        names
+    }
+}
+
+/// Returns what a task sees on a host; without a task, what the play itself sees there; without a play, what
+/// `hostvars` shows of the host.
+///
+/// The order is that of Ansible's documentation, `22` being the strongest; inventory's own levels `3` to `10` are
+/// kept in order by [`crate::inventory::Inventory::layers`].
+pub fn of(world: &Arc<World>, play: Option<&Arc<PlayRun>>, host: &Arc<str>, task: Option<&Task>) -> HostVariables {
+    let mut layers = vec![world.options.extra_vars.clone()]; // 22
+    let parents = || task.into_iter().flat_map(Task::parents);
+    layers.extend(parents().filter(|parent| parent.kind == ParentKind::Include).map(|parent| parent.vars.clone())); // 21
+    let role = task.and_then(Task::role).cloned();
+    layers.extend(role.iter().map(|role| role.params.clone())); // 20
+    let state = world.state(host);
+    let state = state.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
+    layers.push(state.set); // 19
+    layers.push(state.included); // 18
+    if let Some(task) = task {
+        layers.push(task.vars.clone()); // 17
+        let enclosing = |kind| matches!(kind, ParentKind::Block | ParentKind::Import | ParentKind::Role);
+        layers.extend(parents().filter(|parent| enclosing(parent.kind)).map(|parent| parent.vars.clone())); // 16
+    }
+    layers.extend(role.iter().map(|role| role.vars.clone())); // 15
+    if let Some(play) = play {
+        layers.extend(play.roles().iter().rev().map(|role| role.vars.clone()));
+        layers.extend(play.files_of(host)); // 14
+        layers.push(play.prompted.clone()); // 13
+        layers.push(play.play.parent.vars.clone()); // 12
+        let imports = std::iter::successors(play.play.parent.parent.as_ref(), |parent| parent.parent.as_ref());
+        layers.extend(imports.map(|parent| parent.vars.clone()));
+    }
+    layers.push(state.injected); // 11
+    layers.extend(world.inventory().layers(host)); // 10 to 3
+    layers.extend(role.iter().map(|role| role.defaults.clone())); // 2
+    if let Some(play) = play {
+        layers.extend(play.roles().iter().rev().map(|role| role.defaults.clone()));
+    }
+    layers.retain(|layer| !layer.is_empty());
+    HostVariables {
+        world: world.clone(),
+        play: play.cloned(),
+        host: host.clone(),
+        role,
+        task_file: task.map(|task| task.file.clone()),
+        layers,
+    }
+}
+
+/// Returns what renders a task's templates on a host.
+pub fn templar(world: &Arc<World>, play: Option<&Arc<PlayRun>>, host: &Arc<str>, task: Option<&Task>) -> Templar {
+    let folders = Folders {
+        playbook: play.map_or_else(|| world.options.folder.clone(), |play| play.play.folder.clone()),
+        role: task.and_then(Task::role).map(|role| role.path.clone()),
+        task_file: task.map(|task| task.file.clone()),
+    };
+    Templar::new(Arc::new(of(world, play, host, task)), Arc::new(folders))
+}
