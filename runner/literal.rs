@@ -161,8 +161,10 @@ mod tests {
     #[test]
     fn reads_what_python_reads() {
         let json = |text| parse(text).map(|value| value.to_json().to_string());
-        assert_eq!(json("['a', \"b\", 1, 2.5, True, None, {'x': (1, 2)}]").as_deref(),
-            Some(r#"["a","b",1,2.5,true,null,{"x":[1,2]}]"#));
+        assert_eq!(
+            json("['a', \"b\", 1, 2.5, True, None, {'x': (1, 2)}]").as_deref(),
+            Some(r#"["a","b",1,2.5,true,null,{"x":[1,2]}]"#)
+        );
         assert_eq!(json("0x1f").as_deref(), Some("31"));
         assert_eq!(json("-3").as_deref(), Some("-3"));
         for text in ["0644", "plain", "true", "1.2.3", "10.0.0.1", "'open", "[1, 2", "1 2", "", "{'a'}"] {

@@ -69,6 +69,12 @@ impl Str {
         Str { place, ..self }
     }
 
+    /// Says whether it may be a template.
+    #[must_use]
+    pub fn trusted(self, trust: Trust) -> Str {
+        Str { trust, ..self }
+    }
+
     pub fn as_str(&self) -> &str {
         &self.text
     }

@@ -44,13 +44,13 @@ impl Vault {
     /// As [`yaml::read`], and when no password decrypts it.
     pub fn read_yaml(&self, path: &Path) -> Result<Parsed, Diagnostic> {
         let nowhere = |message: String| Diagnostic::error(Place::default(), message);
-        let bytes =
-            std::fs::read(path).map_err(|error| nowhere(format!("read `{}`: {error}", path.display())))?;
+        let bytes = std::fs::read(path).map_err(|error| nowhere(format!("read `{}`: {error}", path.display())))?;
         if !bytes.starts_with(MAGIC.as_bytes()) {
             return yaml::read(path);
         }
         let encrypted = String::from_utf8_lossy(&bytes);
-        let plain = self.decrypt(&encrypted).map_err(|message| nowhere(format!("decrypt `{}`: {message}", path.display())))?;
+        let plain =
+            self.decrypt(&encrypted).map_err(|message| nowhere(format!("decrypt `{}`: {message}", path.display())))?;
         let text = String::from_utf8(plain)
             .map_err(|_| nowhere(format!("decrypt `{}`: what comes out is not UTF-8", path.display())))?;
         // Places in it must never show a line of it.
@@ -75,7 +75,9 @@ impl Vault {
                 secrets::register(&plain);
                 Ok(Value::Str(Str::data(plain).at(node.place)))
             }
-            Kind::List(items) => items.iter().map(|item| self.value(item)).collect::<Result<Vec<_>, _>>().map(Value::list),
+            Kind::List(items) => {
+                items.iter().map(|item| self.value(item)).collect::<Result<Vec<_>, _>>().map(Value::list)
+            }
             Kind::Map(entries) => entries
                 .iter()
                 .map(|(key, value)| Ok((key.value(), self.value(value)?)))
@@ -101,8 +103,10 @@ impl Vault {
             _ => return Err("not a vaulted text: it does not start with `$ANSIBLE_VAULT;`".to_owned()),
         };
         if self.passwords.is_empty() {
-            return Err("it is vaulted and no vault password was given: use `--vault-password-file` or `--ask-vault-pass`"
-                .to_owned());
+            return Err(
+                "it is vaulted and no vault password was given: use `--vault-password-file` or `--ask-vault-pass`"
+                    .to_owned(),
+            );
         }
         let body: String = lines.map(str::trim).collect();
         let damaged = || "the vaulted text is damaged".to_owned();

@@ -90,11 +90,8 @@ fn wait(run: &ItemRun<'_>, end: Instant, pause: Duration, connect_timeout: Durat
     let mut reach = run.reach().clone();
     reach.target.connect_timeout = connect_timeout;
     loop {
-        let request = kubeon_modules::wire::Task {
-            id: run.world.next_id(),
-            module: "ping".to_owned(),
-            ..Default::default()
-        };
+        let request =
+            kubeon_modules::wire::Task { id: run.world.next_id(), module: "ping".to_owned(), ..Default::default() };
         let asked = run.world.connections.with(&reach.target, |connection| {
             connection.run(reach.become_.as_ref(), &request, &Contents::default(), &|_| {})
         });

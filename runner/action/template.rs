@@ -20,8 +20,16 @@ pub(super) struct Args {
 
 /// The arguments that say how to render; the rest goes on to `copy`.
 const OWN: &[&str] = &[
-    "block_start_string", "block_end_string", "variable_start_string", "variable_end_string", "comment_start_string",
-    "comment_end_string", "trim_blocks", "lstrip_blocks", "newline_sequence", "output_encoding",
+    "block_start_string",
+    "block_end_string",
+    "variable_start_string",
+    "variable_end_string",
+    "comment_start_string",
+    "comment_end_string",
+    "trim_blocks",
+    "lstrip_blocks",
+    "newline_sequence",
+    "output_encoding",
 ];
 
 pub(super) fn template(run: &ItemRun<'_>, _: Args, args: &Map) -> Result<Map, Failure> {

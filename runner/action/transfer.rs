@@ -319,7 +319,11 @@ fn destination(run: &ItemRun<'_>, args: &FetchArgs) -> Result<PathBuf, Failure> 
 fn write_here(dest: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let folder = dest.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;
-    let temporary = folder.join(format!(".{}.kubeon-{}", dest.file_name().unwrap_or_default().to_string_lossy(), std::process::id()));
+    let temporary = folder.join(format!(
+        ".{}.kubeon-{}",
+        dest.file_name().unwrap_or_default().to_string_lossy(),
+        std::process::id()
+    ));
     let mut file = fs::File::create(&temporary)?;
     file.write_all(bytes)?;
     file.sync_all()?;

@@ -59,7 +59,9 @@ pub(super) struct IncludeVarsArgs {
 
 pub(super) fn include_vars(run: &ItemRun<'_>, args: IncludeVarsArgs, _: &Map) -> Result<Map, Failure> {
     if args.hash_behaviour.as_deref().is_some_and(|how| how != "replace") {
-        return Err(Failure::message("`hash_behaviour` other than `replace` is not supported: use the filter `combine`"));
+        return Err(Failure::message(
+            "`hash_behaviour` other than `replace` is not supported: use the filter `combine`",
+        ));
     }
     let files = match (&args.file, &args.dir) {
         (Some(file), None) => vec![find(run, file, "vars")?],

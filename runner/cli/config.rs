@@ -40,8 +40,7 @@ impl Config {
         candidates.extend(std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".ansible.cfg")));
         candidates.push(PathBuf::from("/etc/ansible/ansible.cfg"));
         let Some(path) = candidates.into_iter().find(|path| path.is_file()) else { return Ok(config) };
-        let text =
-            std::fs::read_to_string(&path).map_err(|error| format!("read `{}`: {error}", path.display()))?;
+        let text = std::fs::read_to_string(&path).map_err(|error| format!("read `{}`: {error}", path.display()))?;
         config.read(&text).map_err(|(line, message)| format!("{}:{line}: {message}", path.display()))?;
         config.path = Some(std::fs::canonicalize(&path).unwrap_or(path));
         Ok(config)
@@ -107,7 +106,9 @@ mod tests {
     #[test]
     fn reads_sections_comments_and_continued_lines() {
         let mut config = Config::default();
-        config.read("[defaults]\nforks = 9 ; many\n# no\ninventory = a,\n  b\n[ssh_connection]\nssh_args=-C\n").expect("valid");
+        config
+            .read("[defaults]\nforks = 9 ; many\n# no\ninventory = a,\n  b\n[ssh_connection]\nssh_args=-C\n")
+            .expect("valid");
         assert_eq!(config.get(&[], "defaults", "forks").as_deref(), Some("9"));
         assert_eq!(config.get(&[], "defaults", "inventory").as_deref(), Some("a,\nb"));
         assert_eq!(config.get(&[], "ssh_connection", "ssh_args").as_deref(), Some("-C"));

@@ -51,7 +51,10 @@ pub fn ask(prompts: &[Prompt], given: &Map) -> Result<Map, String> {
             return Err(format!("the two answers for `{}` differ", prompt.name));
         }
         if prompt.encrypt.is_some() {
-            return Err(format!("`vars_prompt`: `encrypt` of `{}` is not supported: use the filter `password_hash`", prompt.name));
+            return Err(format!(
+                "`vars_prompt`: `encrypt` of `{}` is not supported: use the filter `password_hash`",
+                prompt.name
+            ));
         }
         let value = match typed.filter(|typed| !typed.is_empty()) {
             Some(typed) => {

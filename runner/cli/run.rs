@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc;
 
+use super::Problem;
 use super::args::{OutputFormat, RunArguments};
 use super::settings::{self, Settings};
-use super::Problem;
 use crate::execute::{self, World};
 use crate::inventory::Inventory;
 use crate::playbook::{Loader, Play};
@@ -35,7 +35,9 @@ fn read(args: &RunArguments) -> Result<Ready, Problem> {
     let folders: Vec<PathBuf> = args
         .playbooks
         .iter()
-        .map(|path| path.parent().filter(|path| !path.as_os_str().is_empty()).map_or_else(|| PathBuf::from("."), PathBuf::from))
+        .map(|path| {
+            path.parent().filter(|path| !path.as_os_str().is_empty()).map_or_else(|| PathBuf::from("."), PathBuf::from)
+        })
         .collect();
     let (inventory, mut problems) = inventory::read(&settings.inventory, &folders, &settings.load.vault);
     let mut loader = Loader::new(settings.load.clone());
@@ -103,9 +105,15 @@ pub fn run(args: RunArguments) -> Result<u8, Problem> {
             OutputFormat::Json => report::Format::Json,
             OutputFormat::Junit => report::Format::Junit,
         },
-        show_skipped: settings.config.flag(&["ANSIBLE_DISPLAY_SKIPPED_HOSTS", "DISPLAY_SKIPPED_HOSTS"], "defaults", "display_skipped_hosts", true),
+        show_skipped: settings.config.flag(
+            &["ANSIBLE_DISPLAY_SKIPPED_HOSTS", "DISPLAY_SKIPPED_HOSTS"],
+            "defaults",
+            "display_skipped_hosts",
+            true,
+        ),
         show_ok: settings.config.flag(&["ANSIBLE_DISPLAY_OK_HOSTS"], "defaults", "display_ok_hosts", true),
-        yaml: settings.config.get(&["ANSIBLE_CALLBACK_RESULT_FORMAT"], "defaults", "callback_result_format").as_deref() == Some("yaml"),
+        yaml: settings.config.get(&["ANSIBLE_CALLBACK_RESULT_FORMAT"], "defaults", "callback_result_format").as_deref()
+            == Some("yaml"),
         playbooks: args.playbooks.clone(),
     };
     let reporter = report::start(reporting, told);
@@ -122,8 +130,12 @@ fn listen_for_interrupt(interrupted: &Arc<AtomicBool>) -> Result<(), Problem> {
     use signal_hook::consts::{SIGINT, SIGTERM};
     let failed = |error: std::io::Error| Problem::new(format!("listen for Ctrl-C: {error}"));
     for signal in [SIGINT, SIGTERM] {
-        signal_hook::flag::register_conditional_shutdown(signal, i32::from(execute::EXIT_INTERRUPTED), interrupted.clone())
-            .map_err(failed)?;
+        signal_hook::flag::register_conditional_shutdown(
+            signal,
+            i32::from(execute::EXIT_INTERRUPTED),
+            interrupted.clone(),
+        )
+        .map_err(failed)?;
         signal_hook::flag::register(signal, interrupted.clone()).map_err(failed)?;
     }
     Ok(())

@@ -40,7 +40,8 @@ pub fn vault(config: &Config, files: &[PathBuf], ids: &[String], ask: bool) -> R
         };
         vault.add(name, &password);
     }
-    let configured = config.paths(&["ANSIBLE_VAULT_PASSWORD_FILE"], "defaults", "vault_password_file").unwrap_or_default();
+    let configured =
+        config.paths(&["ANSIBLE_VAULT_PASSWORD_FILE"], "defaults", "vault_password_file").unwrap_or_default();
     let files = if files.is_empty() { &configured } else { files };
     for file in files {
         vault.add("default", &read(file)?);
@@ -107,7 +108,12 @@ pub fn inventories(config: &Config, given: Vec<String>) -> Vec<String> {
 }
 
 fn listed(given: &[String]) -> Vec<String> {
-    given.iter().flat_map(|text| text.split(',')).map(|tag| tag.trim().to_owned()).filter(|tag| !tag.is_empty()).collect()
+    given
+        .iter()
+        .flat_map(|text| text.split(','))
+        .map(|tag| tag.trim().to_owned())
+        .filter(|tag| !tag.is_empty())
+        .collect()
 }
 
 /// Puts a run's settings together.
@@ -119,14 +125,24 @@ pub fn gather(args: &RunArguments) -> Result<Settings, Problem> {
     let get = |variables: &[&str], section: &str, key: &str| config.get(variables, section, key);
     let number = |text: Option<String>, what: &str, usual: f64| match text {
         None => Ok(usual),
-        Some(text) => text.trim().parse::<f64>().map_err(|_| Problem::usage(format!("{what} is `{text}`, not a number"))),
+        Some(text) => {
+            text.trim().parse::<f64>().map_err(|_| Problem::usage(format!("{what} is `{text}`, not a number")))
+        }
     };
     let forks = match args.forks {
         Some(forks) => forks,
         None => number(get(&["ANSIBLE_FORKS"], "defaults", "forks"), "forks", DEFAULT_FORKS as f64)? as usize,
     };
-    let tags = if args.tags.is_empty() { get(&["ANSIBLE_RUN_TAGS"], "tags", "run").into_iter().collect() } else { args.tags.clone() };
-    let skip = if args.skip_tags.is_empty() { get(&["ANSIBLE_SKIP_TAGS"], "tags", "skip").into_iter().collect() } else { args.skip_tags.clone() };
+    let tags = if args.tags.is_empty() {
+        get(&["ANSIBLE_RUN_TAGS"], "tags", "run").into_iter().collect()
+    } else {
+        args.tags.clone()
+    };
+    let skip = if args.skip_tags.is_empty() {
+        get(&["ANSIBLE_SKIP_TAGS"], "tags", "skip").into_iter().collect()
+    } else {
+        args.skip_tags.clone()
+    };
     let limit = if args.limit.is_empty() { None } else { Some(args.limit.join(",")) };
     let folder = args.playbooks.first().and_then(|path| path.parent()).filter(|path| !path.as_os_str().is_empty());
     let verbosity = match args.verbose {
@@ -147,19 +163,24 @@ pub fn gather(args: &RunArguments) -> Result<Settings, Problem> {
         folder: folder.map_or_else(|| PathBuf::from("."), Path::to_owned),
         start_at_task: args.start_at_task.clone(),
         step: args.step,
-        force_handlers: args.force_handlers || config.flag(&["ANSIBLE_FORCE_HANDLERS"], "defaults", "force_handlers", false),
+        force_handlers: args.force_handlers
+            || config.flag(&["ANSIBLE_FORCE_HANDLERS"], "defaults", "force_handlers", false),
         any_errors_fatal: config.flag(&["ANSIBLE_ANY_ERRORS_FATAL"], "defaults", "any_errors_fatal", false),
         gather_facts: get(&["ANSIBLE_GATHERING"], "defaults", "gathering").is_none_or(|how| how != "explicit"),
         default_strategy: get(&["ANSIBLE_STRATEGY"], "defaults", "strategy").unwrap_or_else(|| "linear".to_owned()),
         connect: connect(args, &config, &number)?,
     };
     let folders = |variables: &[&str], key: &str, usual: &[&str]| {
-        config.paths(variables, "defaults", key).unwrap_or_else(|| {
-            usual.iter().map(|path| crate::execute::home_expanded(PathBuf::from(path))).collect()
-        })
+        config
+            .paths(variables, "defaults", key)
+            .unwrap_or_else(|| usual.iter().map(|path| crate::execute::home_expanded(PathBuf::from(path))).collect())
     };
     let load = Options {
-        roles_path: folders(&["ANSIBLE_ROLES_PATH"], "roles_path", &["~/.ansible/roles", "/usr/share/ansible/roles", "/etc/ansible/roles"]),
+        roles_path: folders(
+            &["ANSIBLE_ROLES_PATH"],
+            "roles_path",
+            &["~/.ansible/roles", "/usr/share/ansible/roles", "/etc/ansible/roles"],
+        ),
         collections_path: folders(
             &["ANSIBLE_COLLECTIONS_PATH", "ANSIBLE_COLLECTIONS_PATHS"],
             "collections_path",
@@ -200,18 +221,36 @@ fn connect(
     let task_s = number(get(&["ANSIBLE_TASK_TIMEOUT"], "defaults", "task_timeout"), "task_timeout", 0.0)?;
     let key = get(&["ANSIBLE_PRIVATE_KEY_FILE"], "defaults", "private_key_file").map(PathBuf::from);
     Ok(ConnectOptions {
-        connection: args.connection.clone().or_else(|| get(&["ANSIBLE_TRANSPORT"], "defaults", "transport")).unwrap_or_else(|| "ssh".to_owned()),
+        connection: args
+            .connection
+            .clone()
+            .or_else(|| get(&["ANSIBLE_TRANSPORT"], "defaults", "transport"))
+            .unwrap_or_else(|| "ssh".to_owned()),
         remote_user: args.user.clone().or_else(|| get(&["ANSIBLE_REMOTE_USER"], "defaults", "remote_user")),
         private_key_file: args.private_key.clone().or(key).map(crate::execute::home_expanded),
         password,
-        ssh_common_args: args.ssh_common_args.clone().or_else(|| get(&["ANSIBLE_SSH_COMMON_ARGS"], "ssh_connection", "ssh_common_args")),
-        ssh_extra_args: args.ssh_extra_args.clone().or_else(|| get(&["ANSIBLE_SSH_EXTRA_ARGS"], "ssh_connection", "ssh_extra_args")),
+        ssh_common_args: args
+            .ssh_common_args
+            .clone()
+            .or_else(|| get(&["ANSIBLE_SSH_COMMON_ARGS"], "ssh_connection", "ssh_common_args")),
+        ssh_extra_args: args
+            .ssh_extra_args
+            .clone()
+            .or_else(|| get(&["ANSIBLE_SSH_EXTRA_ARGS"], "ssh_connection", "ssh_extra_args")),
         host_key_checking: config.flag(&["ANSIBLE_HOST_KEY_CHECKING"], "defaults", "host_key_checking", true),
         connect_timeout: Duration::from_secs_f64(connect_s.clamp(0.1, 3600.0)),
         silence_timeout: Duration::from_secs_f64(silence_s.clamp(1.0, 86_400.0)),
         become_: args.become_ || config.flag(&["ANSIBLE_BECOME"], "privilege_escalation", "become", false),
-        become_method: args.become_method.clone().or_else(|| get(&["ANSIBLE_BECOME_METHOD"], "privilege_escalation", "become_method")).unwrap_or_else(|| "sudo".to_owned()),
-        become_user: args.become_user.clone().or_else(|| get(&["ANSIBLE_BECOME_USER"], "privilege_escalation", "become_user")).unwrap_or_else(|| "root".to_owned()),
+        become_method: args
+            .become_method
+            .clone()
+            .or_else(|| get(&["ANSIBLE_BECOME_METHOD"], "privilege_escalation", "become_method"))
+            .unwrap_or_else(|| "sudo".to_owned()),
+        become_user: args
+            .become_user
+            .clone()
+            .or_else(|| get(&["ANSIBLE_BECOME_USER"], "privilege_escalation", "become_user"))
+            .unwrap_or_else(|| "root".to_owned()),
         become_password,
         task_timeout: (task_s > 0.0).then(|| Duration::from_secs_f64(task_s)),
     })

@@ -86,14 +86,7 @@ pub fn load(world: &World, play: &PlayRun, task: &Arc<Task>, inclusion: &Inclusi
     if let Some(first) = problems.first() {
         return Err(first.render(false));
     }
-    let block = Block {
-        place: task.place,
-        parent,
-        tasks,
-        rescue: Vec::new(),
-        always: Vec::new(),
-        role_entry: None,
-    };
+    let block = Block { place: task.place, parent, tasks, rescue: Vec::new(), always: Vec::new(), role_entry: None };
     Ok(Included { block: Arc::new(block), file, handlers, roles })
 }
 

@@ -167,7 +167,8 @@ impl ItemRun<'_> {
     fn attempts(&self) -> ItemEnd {
         let until = self.task.keywords.get(Keyword::Until);
         let retries = self.task.keywords.get(Keyword::Retries);
-        let tries = match (until.is_some() || retries.is_some(), self.number(Keyword::Retries, DEFAULT_RETRIES as f64)) {
+        let tries = match (until.is_some() || retries.is_some(), self.number(Keyword::Retries, DEFAULT_RETRIES as f64))
+        {
             (false, _) => 1,
             (true, Ok(retries)) => (retries.max(0.0) as u64) + 1,
             (true, Err(message)) => return ItemEnd::failed(message),
@@ -301,7 +302,10 @@ impl ItemRun<'_> {
                 }
                 Value::Omit | Value::Null => {}
                 other => {
-                    return Err(Failure::message(format!("arguments must be a mapping, and `{other}` is {}", other.kind())));
+                    return Err(Failure::message(format!(
+                        "arguments must be a mapping, and `{other}` is {}",
+                        other.kind()
+                    )));
                 }
             }
         }

@@ -151,7 +151,9 @@ fn run_play(world: &Arc<World>, play: Play, casualties: &mut Casualties) -> Resu
         one => one.to_string(),
     };
     let name = match play.setting(Keyword::Name) {
-        Some(setting) if setting.value.truthy() => text(&setting.value).map_or_else(|_| setting.value.to_string(), |name| name.to_string()),
+        Some(setting) if setting.value.truthy() => {
+            text(&setting.value).map_or_else(|_| setting.value.to_string(), |name| name.to_string())
+        }
         Some(_) | None => patterns.clone(),
     };
     let inventory = world.inventory();
@@ -278,7 +280,11 @@ fn order_hosts(hosts: &mut [HostName], order: &str) -> Result<(), String> {
             let random = RandomState::new();
             hosts.sort_by_cached_key(|host| random.hash_one(host));
         }
-        other => return Err(format!("unknown order `{other}`: inventory, reverse_inventory, sorted, reverse_sorted and shuffle are known")),
+        other => {
+            return Err(format!(
+                "unknown order `{other}`: inventory, reverse_inventory, sorted, reverse_sorted and shuffle are known"
+            ));
+        }
     }
     Ok(())
 }
@@ -286,7 +292,8 @@ fn order_hosts(hosts: &mut [HostName], order: &str) -> Result<(), String> {
 /// Cuts the hosts into batches as `serial` says: a number, a percentage, or a list of both whose last one repeats.
 fn batches(run: &PlayRun, hosts: Vec<HostName>) -> Result<Vec<Vec<HostName>>, String> {
     let Some(setting) = run.play.setting(Keyword::Serial) else { return Ok(vec![hosts]) };
-    let fixed = crate::template::Templar::new(Arc::new(crate::vars::Fixed(run.play.parent.vars.clone())), Arc::default());
+    let fixed =
+        crate::template::Templar::new(Arc::new(crate::vars::Fixed(run.play.parent.vars.clone())), Arc::default());
     let value = fixed.value(&setting.value).map_err(|error| error.diagnostic().render(false))?;
     let sizes = match value {
         Value::List(items) => items.to_vec(),

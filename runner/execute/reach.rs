@@ -180,7 +180,8 @@ fn become_of(look: &Lookup<'_>) -> Result<Option<Become>, String> {
     let setting = |names: &[&str], keyword: Keyword| -> Result<Option<String>, String> {
         Ok(look.text(names)?.or(look.keyword(keyword)?.map(|value| value.to_string())))
     };
-    let method = setting(&["ansible_become_method"], Keyword::BecomeMethod)?.unwrap_or_else(|| options.become_method.clone());
+    let method =
+        setting(&["ansible_become_method"], Keyword::BecomeMethod)?.unwrap_or_else(|| options.become_method.clone());
     let method = match method.rsplit('.').next().unwrap_or(&method) {
         "sudo" => BecomeMethod::Sudo,
         "su" => BecomeMethod::Su,

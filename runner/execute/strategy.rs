@@ -168,7 +168,8 @@ impl<'a> Batch<'a> {
             self.meta(task, group);
             return;
         }
-        if self.world.options.step && !crate::cli::prompt::step(&announced_name(self.world, self.play, task, &group[0])) {
+        if self.world.options.step && !crate::cli::prompt::step(&announced_name(self.world, self.play, task, &group[0]))
+        {
             for host in group {
                 self.cursor(host).advance();
             }
@@ -191,7 +192,9 @@ impl<'a> Batch<'a> {
             .filter(|throttle| *throttle > 0)
             .unwrap_or(usize::MAX);
         let waves = hosts.chunks(throttle.min(hosts.len().max(1)));
-        waves.flat_map(|wave| self.pool.install(|| wave.par_iter().with_max_len(1).map(run).collect::<Vec<_>>())).collect()
+        waves
+            .flat_map(|wave| self.pool.install(|| wave.par_iter().with_max_len(1).map(run).collect::<Vec<_>>()))
+            .collect()
     }
 
     /// Moves each host on as its end says.
@@ -267,10 +270,8 @@ impl<'a> Batch<'a> {
     fn include(&mut self, task: &Arc<Task>, end: &TaskEnd) -> Result<Vec<usize>, String> {
         let mut found = Vec::new();
         for inclusion in &end.includes {
-            let known = self
-                .included
-                .iter()
-                .position(|(other, asked, _)| Arc::ptr_eq(other, task) && asked == inclusion);
+            let known =
+                self.included.iter().position(|(other, asked, _)| Arc::ptr_eq(other, task) && asked == inclusion);
             let at = match known {
                 Some(at) => at,
                 None => {

@@ -283,10 +283,8 @@ impl HostTask<'_> {
 
 /// Returns the variables that one round of a loop sees.
 fn names_of(rounds: &Rounds, index: usize, item: &Value) -> Vec<(String, Value)> {
-    let mut names = vec![
-        (rounds.loop_var.clone(), item.clone()),
-        ("ansible_loop_var".to_owned(), rounds.loop_var.as_str().into()),
-    ];
+    let mut names =
+        vec![(rounds.loop_var.clone(), item.clone()), ("ansible_loop_var".to_owned(), rounds.loop_var.as_str().into())];
     if let Some(name) = &rounds.index_var {
         names.push((name.clone(), Value::Int(index as i64)));
         names.push(("ansible_index_var".to_owned(), name.as_str().into()));

@@ -225,7 +225,9 @@ impl World {
             (true, Some(Value::Map(old)), Value::Map(new)) => {
                 Value::map(old.iter().chain(new.iter()).map(|(key, value)| (key.clone(), value.clone())).collect())
             }
-            (true, Some(Value::List(old)), Value::List(new)) => Value::list(old.iter().chain(new.iter()).cloned().collect()),
+            (true, Some(Value::List(old)), Value::List(new)) => {
+                Value::list(old.iter().chain(new.iter()).cloned().collect())
+            }
             _ => value,
         };
         stats.custom.insert(name, value);

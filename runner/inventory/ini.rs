@@ -75,8 +75,7 @@ fn without_comment(line: &str) -> &str {
 
 fn hosts(inventory: &mut Inventory, group: &str, line: &str, place: Place) -> Result<(), Diagnostic> {
     let line = without_comment(line);
-    let words = shell_words::split(line)
-        .map_err(|_| Diagnostic::error(place, "a quote is not closed on this line"))?;
+    let words = shell_words::split(line).map_err(|_| Diagnostic::error(place, "a quote is not closed on this line"))?;
     let Some((pattern, pairs)) = words.split_first() else { return Ok(()) };
     let (pattern, port) = host_and_port(pattern);
     let names = range::expand(pattern).map_err(|message| Diagnostic::error(place, message))?;

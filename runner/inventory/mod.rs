@@ -148,7 +148,8 @@ impl Inventory {
             return self.host_list();
         }
         if group == UNGROUPED {
-            let lonely = |host: &&Name| self.hosts[*host].groups.iter().all(|group| matches!(&**group, ALL | UNGROUPED));
+            let lonely =
+                |host: &&Name| self.hosts[*host].groups.iter().all(|group| matches!(&**group, ALL | UNGROUPED));
             return self.host_list().iter().filter(lonely).cloned().collect();
         }
         let mut hosts: indexmap::IndexSet<Name> = indexmap::IndexSet::new();
@@ -178,7 +179,9 @@ impl Inventory {
             if names.contains(&name) {
                 continue;
             }
-            waiting.extend(self.groups.iter().filter(|(_, group)| group.children.contains(&name)).map(|(name, _)| name.clone()));
+            waiting.extend(
+                self.groups.iter().filter(|(_, group)| group.children.contains(&name)).map(|(name, _)| name.clone()),
+            );
             names.push(name);
         }
         if names.iter().all(|name| &**name != ALL) {
@@ -219,9 +222,7 @@ impl Inventory {
         let mut layers = vec![own.files[1].clone(), own.files[0].clone(), own.vars.clone()];
         let mut groups = self.ancestors(host);
         let priority = |name: &Name| self.groups.get(name).map_or(1, |group| group.priority);
-        groups.sort_by(|(a_depth, a), (b_depth, b)| {
-            (b_depth, priority(b), b).cmp(&(a_depth, priority(a), a))
-        });
+        groups.sort_by(|(a_depth, a), (b_depth, b)| (b_depth, priority(b), b).cmp(&(a_depth, priority(a), a)));
         let groups: Vec<(&Name, &Group)> =
             groups.iter().filter_map(|(_, name)| self.groups.get_key_value(name)).collect();
         let (all, others): (Vec<_>, Vec<_>) = groups.into_iter().partition(|(name, _)| &***name == ALL);
@@ -273,7 +274,10 @@ impl Inventory {
     pub fn add_to_group(&mut self, host: &str, group: &str, parents: &[String]) -> bool {
         let mut changed = self.put(host, group, Place::default());
         for parent in parents.iter().filter(|parent| *parent != ALL) {
-            let known = self.groups.get(parent.as_str()).is_some_and(|known| known.children.iter().any(|child| &**child == group));
+            let known = self
+                .groups
+                .get(parent.as_str())
+                .is_some_and(|known| known.children.iter().any(|child| &**child == group));
             changed |= !known && self.nest(parent, group).is_ok();
         }
         changed

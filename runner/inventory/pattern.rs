@@ -196,5 +196,10 @@ fn cut(hosts: &[Arc<str>], first: i64, last: Option<i64>) -> Vec<Arc<str>> {
     let count = hosts.len() as i64;
     let at = |index: i64| if index < 0 { count + index } else { index };
     let (first, last) = (at(first), last.map_or(count - 1, at));
-    hosts.iter().enumerate().filter(|(index, _)| (first..=last).contains(&(*index as i64))).map(|(_, host)| host.clone()).collect()
+    hosts
+        .iter()
+        .enumerate()
+        .filter(|(index, _)| (first..=last).contains(&(*index as i64)))
+        .map(|(_, host)| host.clone())
+        .collect()
 }

@@ -109,9 +109,10 @@ impl Reader<'_> {
                 return self.problems.push(Diagnostic::error(Place::default(), message));
             }
         };
-        let starts_as_yaml = text.lines().find(|line| !line.trim().is_empty() && !line.starts_with('#')).is_some_and(
-            |line| line.trim_end() == "---" || line.trim_end().ends_with(':') || line.starts_with('{'),
-        );
+        let starts_as_yaml = text
+            .lines()
+            .find(|line| !line.trim().is_empty() && !line.starts_with('#'))
+            .is_some_and(|line| line.trim_end() == "---" || line.trim_end().ends_with(':') || line.starts_with('{'));
         if is_yaml || starts_as_yaml || text.starts_with("$ANSIBLE_VAULT") {
             match self.vault.read_yaml(path) {
                 Ok(parsed) => {

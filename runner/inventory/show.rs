@@ -49,9 +49,8 @@ pub fn graph(inventory: &Inventory, group: &str, with_vars: bool) -> String {
 }
 
 fn children_of_all(inventory: &Inventory) -> Vec<String> {
-    let nested = |name: &str| {
-        inventory.groups.values().any(|group| group.children.iter().any(|child| &**child == name))
-    };
+    let nested =
+        |name: &str| inventory.groups.values().any(|group| group.children.iter().any(|child| &**child == name));
     let mut names: Vec<String> = vec![UNGROUPED.to_owned()];
     let others = inventory.groups.keys().filter(|name| !matches!(&***name, ALL | UNGROUPED) && !nested(name));
     names.extend(others.map(|name| name.to_string()));
@@ -63,7 +62,11 @@ fn below(inventory: &Inventory, group: &str, level: usize, with_vars: bool, text
     let children = if group == ALL {
         children_of_all(inventory)
     } else {
-        inventory.groups.get(group).map(|group| group.children.iter().map(|child| child.to_string()).collect()).unwrap_or_default()
+        inventory
+            .groups
+            .get(group)
+            .map(|group| group.children.iter().map(|child| child.to_string()).collect())
+            .unwrap_or_default()
     };
     for child in children {
         text.push_str(&format!("{indent}--@{child}:\n"));

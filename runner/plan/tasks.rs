@@ -107,7 +107,8 @@ fn register(task: &Task, problems: &mut Vec<Diagnostic>) {
         && name.chars().all(|c| c.is_alphanumeric() || c == '_');
     if !valid && !crate::value::may_be_template(&name) {
         let message = format!("`{name}` is no valid variable name");
-        problems.push(Diagnostic::error(setting.place, message).help("letters, digits and `_`, not starting with a digit"));
+        problems
+            .push(Diagnostic::error(setting.place, message).help("letters, digits and `_`, not starting with a digit"));
     }
 }
 
@@ -183,7 +184,8 @@ fn unknown_name(task: &Task, name: &str, problems: &mut Vec<Diagnostic>) {
 fn missing_argument(task: &Task, missing: &str) -> Diagnostic {
     let shown = if missing == "_raw_params" { "a command" } else { missing };
     let message = format!("`{}` needs the argument `{shown}`", task.action.written);
-    Diagnostic::error(task.action.place, message).help(format!("`kubeon-run doc {}` shows its arguments", task.action.name))
+    Diagnostic::error(task.action.place, message)
+        .help(format!("`kubeon-run doc {}` shows its arguments", task.action.name))
 }
 
 fn wrong_argument(task: &Task, error: &DecodeError) -> Diagnostic {

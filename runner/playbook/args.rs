@@ -25,7 +25,10 @@ impl ActionCall {
     /// Returns where an argument's key and value stand; the action's own place where they can't be told apart.
     pub fn place_of(&self, key: &str) -> (Place, Place) {
         let within = |node: &Node| {
-            node.entries().iter().find(|(name, _)| name.as_str() == Some(key)).map(|(key, value)| (key.place, value.place))
+            node.entries()
+                .iter()
+                .find(|(name, _)| name.as_str() == Some(key))
+                .map(|(key, value)| (key.place, value.place))
         };
         within(&self.node)
             .or_else(|| self.more.as_ref().and_then(within))
@@ -39,13 +42,30 @@ impl ActionCall {
 
 /// The actions whose argument may be free text.
 pub(super) const FREE_FORM: &[&str] = &[
-    "command", "shell", "script", "raw", "meta", "include_tasks", "import_tasks", "import_playbook", "include_vars",
-    "add_host", "group_by", "set_fact", "win_command", "win_shell", "import_role", "include_role",
+    "command",
+    "shell",
+    "script",
+    "raw",
+    "meta",
+    "include_tasks",
+    "import_tasks",
+    "import_playbook",
+    "include_vars",
+    "add_host",
+    "group_by",
+    "set_fact",
+    "win_command",
+    "win_shell",
+    "import_role",
+    "include_role",
 ];
 
 /// The actions whose free text is one text, in which only known `key=value` words are arguments.
 const RAW: &[(&str, &[&str])] = &[
-    ("command", &["chdir", "creates", "removes", "stdin", "stdin_add_newline", "strip_empty_ends", "executable", "warn"]),
+    (
+        "command",
+        &["chdir", "creates", "removes", "stdin", "stdin_add_newline", "strip_empty_ends", "executable", "warn"],
+    ),
     ("shell", &["chdir", "creates", "removes", "executable", "stdin", "stdin_add_newline", "warn"]),
     ("script", &["chdir", "creates", "removes", "executable"]),
     ("raw", &["executable"]),
@@ -64,16 +84,17 @@ pub(super) fn read(name: &str, node: &Node) -> Result<Map, Diagnostic> {
         Kind::Bool(_) | Kind::Int(_) | Kind::Float(_) if FREE_FORM.contains(&name) => {
             read_text(name, &node.text(), node)
         }
-        Kind::List(_) | Kind::Bool(_) | Kind::Int(_) | Kind::Float(_) | Kind::Vault(_) => {
-            Err(Diagnostic::error(node.place, format!("arguments of `{name}`: expected a mapping, found {}", node.what())))
-        }
+        Kind::List(_) | Kind::Bool(_) | Kind::Int(_) | Kind::Float(_) | Kind::Vault(_) => Err(Diagnostic::error(
+            node.place,
+            format!("arguments of `{name}`: expected a mapping, found {}", node.what()),
+        )),
     }
 }
 
 fn read_text(name: &str, text: &str, node: &Node) -> Result<Map, Diagnostic> {
     let mut args = Map::new();
     let text_value = |text: &str| match node.value() {
-        Value::Str(whole) => Value::Str(Str { trust: whole.trust, ..Str::template(text, node.place) }),
+        Value::Str(whole) => Value::Str(Str::template(text, node.place).trusted(whole.trust)),
         _ => Value::Str(Str::template(text, node.place)),
     };
     if let Some((_, known)) = RAW.iter().find(|(raw, _)| *raw == name) {
@@ -106,8 +127,11 @@ fn read_text(name: &str, text: &str, node: &Node) -> Result<Map, Diagnostic> {
             return Ok(args);
         }
         if !FREE_FORM.contains(&name) {
-            return Err(Diagnostic::error(node.place, format!("arguments of `{name}`: `{rest}` is not of the form `key=value`"))
-                .help("write the arguments as a mapping below the action's name"));
+            return Err(Diagnostic::error(
+                node.place,
+                format!("arguments of `{name}`: `{rest}` is not of the form `key=value`"),
+            )
+            .help("write the arguments as a mapping below the action's name"));
         }
         args.insert("_raw_params", text_value(&rest));
     }
@@ -216,14 +240,20 @@ mod tests {
     fn args(name: &str, text: &str) -> String {
         let file = FileId::register(std::path::Path::new("t.yml"), format!("{text:?}"));
         let node = crate::yaml::parse(file).expect("valid").documents.remove(0);
-        read(name, &node).map_or_else(|error| error.message, |args| serde_json::Value::Object(args.to_json()).to_string())
+        read(name, &node)
+            .map_or_else(|error| error.message, |args| serde_json::Value::Object(args.to_json()).to_string())
     }
 
     #[test]
     fn words_become_arguments() {
-        assert_eq!(args("file", "path=/x mode=0644 state='directory'"),
-            r#"{"path":"/x","mode":"0644","state":"directory"}"#);
-        assert_eq!(args("command", "echo a=b  'c d' chdir=/tmp"), r#"{"chdir":"/tmp","_raw_params":"echo a=b  'c d'"}"#);
+        assert_eq!(
+            args("file", "path=/x mode=0644 state='directory'"),
+            r#"{"path":"/x","mode":"0644","state":"directory"}"#
+        );
+        assert_eq!(
+            args("command", "echo a=b  'c d' chdir=/tmp"),
+            r#"{"chdir":"/tmp","_raw_params":"echo a=b  'c d'"}"#
+        );
         assert_eq!(args("debug", "msg=\"{{ 'a b' }} c\""), r#"{"msg":"{{ 'a b' }} c"}"#);
         assert_eq!(args("debug", "msg={{ x | join(' ') }}"), r#"{"msg":"{{ x | join(' ') }}"}"#);
         assert!(args("file", "path /x").contains("key=value"));

@@ -10,9 +10,8 @@ use crate::source::{Diagnostic, nearest};
 use crate::value::{Map, Value};
 use crate::yaml::{Kind, Node};
 
-const KEYS: &[&str] = &[
-    "hosts", "vars", "vars_files", "vars_prompt", "roles", "pre_tasks", "tasks", "post_tasks", "handlers",
-];
+const KEYS: &[&str] =
+    &["hosts", "vars", "vars_files", "vars_prompt", "roles", "pre_tasks", "tasks", "post_tasks", "handlers"];
 const IMPORT: &[&str] = &["import_playbook", "ansible.builtin.import_playbook", "vars"];
 
 impl Loader {

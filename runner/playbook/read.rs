@@ -138,7 +138,9 @@ impl Loader {
             && text.chars().all(|c| c.is_alphanumeric() || c == '_');
         if !valid {
             let message = format!("`{text}` is no valid variable name");
-            self.problem(Diagnostic::error(key.place, message).help("letters, digits and `_`, not starting with a digit"));
+            self.problem(
+                Diagnostic::error(key.place, message).help("letters, digits and `_`, not starting with a digit"),
+            );
         }
     }
 
@@ -167,7 +169,8 @@ impl Loader {
     /// Tells of a key that may not stand there.
     pub(super) fn unknown_key(&mut self, key: &Node, what: &str, place: Where, others: &[&str]) {
         let name = key.text();
-        let known = Keyword::ALL.iter().filter(|keyword| keyword.places().includes(place)).map(|keyword| keyword.name());
+        let known =
+            Keyword::ALL.iter().filter(|keyword| keyword.places().includes(place)).map(|keyword| keyword.name());
         let mut problem = Diagnostic::error(key.place, format!("`{name}` is not a keyword of {what}"));
         if let Some(meant) = nearest(&name, known.chain(others.iter().copied())) {
             problem = problem.help(format!("did you mean `{meant}`?"));

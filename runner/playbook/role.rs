@@ -95,7 +95,13 @@ impl Loader {
     }
 
     /// Reads a role and what it depends on. `folder` is the playbook's, `parents` the roles that led here.
-    pub fn role(&mut self, used: &RoleUse, outer: &Arc<Parent>, folder: &Path, parents: &[(String, PathBuf)]) -> LoadedRole {
+    pub fn role(
+        &mut self,
+        used: &RoleUse,
+        outer: &Arc<Parent>,
+        folder: &Path,
+        parents: &[(String, PathBuf)],
+    ) -> LoadedRole {
         let mut loaded = LoadedRole::default();
         let Some(path) = self.find_role(&used.name, used.place, folder, parents) else { return loaded };
         if parents.len() >= IMPORT_DEPTH_LIMIT || parents.iter().filter(|(_, parent)| *parent == path).count() > 1 {
@@ -113,8 +119,13 @@ impl Loader {
             vars: Arc::new(self.role_variables(&path, "vars", used.vars_from.as_deref(), used.place)),
             params: Arc::new(used.params.clone()),
             allow_duplicates,
-            identity: format!("{}|{:?}|{:?}|{:?}", path.display(), used.params, used.tasks_from,
-                used.keywords.get(super::Keyword::When).map(|setting| &setting.value)),
+            identity: format!(
+                "{}|{:?}|{:?}|{:?}",
+                path.display(),
+                used.params,
+                used.tasks_from,
+                used.keywords.get(super::Keyword::When).map(|setting| &setting.value)
+            ),
             argument_specs: self.argument_specs(&path, meta.as_ref()),
             parents: parents.iter().rev().map(|(name, _)| name.clone()).collect(),
             path: path.clone(),

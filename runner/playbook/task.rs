@@ -13,8 +13,7 @@ use crate::source::{Diagnostic, nearest};
 use crate::value::{Map, Value};
 use crate::yaml::{Kind, Node};
 
-const TASK_KEYS: &[&str] =
-    &["vars", "loop", "loop_control", "notify", "listen", "args", "action", "local_action"];
+const TASK_KEYS: &[&str] = &["vars", "loop", "loop_control", "notify", "listen", "args", "action", "local_action"];
 const BLOCK_KEYS: &[&str] = &["block", "rescue", "always", "vars", "notify"];
 
 impl Loader {
@@ -152,7 +151,10 @@ impl Loader {
                 return None;
             }
         };
-        let key = Node { place: value.place, kind: Kind::Str { text: name.as_str().into(), trust: crate::value::Trust::Data } };
+        let key = Node {
+            place: value.place,
+            kind: Kind::Str { text: name.as_str().into(), trust: crate::value::Trust::Data },
+        };
         self.action_call(&name, &key, rest, more)
     }
 
@@ -191,7 +193,8 @@ impl Loader {
                 value @ Value::Str(_) => {
                     args.insert("_variable_params", value);
                 }
-                _ => self.problem(Diagnostic::error(more.place, format!("`args` must be a mapping, found {}", more.what()))),
+                _ => self
+                    .problem(Diagnostic::error(more.place, format!("`args` must be a mapping, found {}", more.what()))),
             }
         }
         Some(ActionCall {

@@ -57,7 +57,8 @@ mod tests {
 
     #[test]
     fn shows_what_changes() {
-        let diff = serde_json::json!({"before": "a\nb\n", "after": "a\nc\n", "before_header": "/x", "after_header": "/x"});
+        let diff =
+            serde_json::json!({"before": "a\nb\n", "after": "a\nc\n", "before_header": "/x", "after_header": "/x"});
         let shown = render(&diff, Style { on: false });
         assert_eq!(shown, "--- before: /x\n+++ after: /x\n@@ -1,2 +1,2 @@\n a\n-b\n+c\n\n");
     }

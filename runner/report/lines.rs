@@ -134,7 +134,9 @@ impl<W: Write, E: Write> Lines<W, E> {
             Status::Ok => self.line(&format!("ok: [{host}] => (item={label}){verbose}"), Color::Ok),
             Status::Changed => self.line(&format!("changed: [{host}] => (item={label}){verbose}"), Color::Changed),
             Status::Skipped if !self.options.show_skipped => {}
-            Status::Skipped => self.line(&format!("skipping: [{host}] => (item={label}) {}", verbose.trim_start()), Color::Skip),
+            Status::Skipped => {
+                self.line(&format!("skipping: [{host}] => (item={label}) {}", verbose.trim_start()), Color::Skip)
+            }
             Status::Failed => {
                 let result = self.shown(outcome);
                 self.line(&format!("failed: [{host}] (item={label}) => {result}"), Color::Error);
@@ -224,7 +226,10 @@ impl<W: Write, E: Write> Lines<W, E> {
     }
 
     fn verbose_part(&self, outcome: &Outcome) -> String {
-        if outcome.no_log && (self.options.verbosity > 0 || outcome.verbose_always) || self.options.verbosity > 0 || outcome.verbose_always {
+        if outcome.no_log && (self.options.verbosity > 0 || outcome.verbose_always)
+            || self.options.verbosity > 0
+            || outcome.verbose_always
+        {
             format!(" => {}", self.shown(outcome))
         } else {
             String::new()

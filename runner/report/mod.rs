@@ -57,7 +57,9 @@ pub fn start(reporting: Reporting, events: Receiver<Event>) -> JoinHandle<()> {
 /// Returns whether colours are wanted: on a terminal, unless `NO_COLOR` or `ANSIBLE_NOCOLOR` says no, or where
 /// `ANSIBLE_FORCE_COLOR` says yes.
 fn colors() -> bool {
-    let says = |name: &str| std::env::var(name).is_ok_and(|value| !value.is_empty() && value != "0" && !value.eq_ignore_ascii_case("false"));
+    let says = |name: &str| {
+        std::env::var(name).is_ok_and(|value| !value.is_empty() && value != "0" && !value.eq_ignore_ascii_case("false"))
+    };
     if says("ANSIBLE_FORCE_COLOR") {
         return true;
     }

@@ -11,13 +11,41 @@ use crate::value::{Lazy, Map, Value};
 const LANGUAGE: (i64, i64, i64) = (2, 19, 0);
 
 pub(super) const NAMES: &[&str] = &[
-    "ansible_check_mode", "ansible_config_file", "ansible_dependent_role_names", "ansible_diff_mode", "ansible_facts",
-    "ansible_forks", "ansible_inventory_sources", "ansible_limit", "ansible_parent_role_names",
-    "ansible_parent_role_paths", "ansible_play_batch", "ansible_play_hosts", "ansible_play_hosts_all",
-    "ansible_play_name", "ansible_play_role_names", "ansible_role_name", "ansible_role_names", "ansible_run_tags",
-    "ansible_search_path", "ansible_skip_tags", "ansible_verbosity", "ansible_version", "group_names", "groups",
-    "hostvars", "inventory_dir", "inventory_file", "inventory_hostname", "inventory_hostname_short", "omit",
-    "play_hosts", "playbook_dir", "role_name", "role_names", "role_path",
+    "ansible_check_mode",
+    "ansible_config_file",
+    "ansible_dependent_role_names",
+    "ansible_diff_mode",
+    "ansible_facts",
+    "ansible_forks",
+    "ansible_inventory_sources",
+    "ansible_limit",
+    "ansible_parent_role_names",
+    "ansible_parent_role_paths",
+    "ansible_play_batch",
+    "ansible_play_hosts",
+    "ansible_play_hosts_all",
+    "ansible_play_name",
+    "ansible_play_role_names",
+    "ansible_role_name",
+    "ansible_role_names",
+    "ansible_run_tags",
+    "ansible_search_path",
+    "ansible_skip_tags",
+    "ansible_verbosity",
+    "ansible_version",
+    "group_names",
+    "groups",
+    "hostvars",
+    "inventory_dir",
+    "inventory_file",
+    "inventory_hostname",
+    "inventory_hostname_short",
+    "omit",
+    "play_hosts",
+    "playbook_dir",
+    "role_name",
+    "role_names",
+    "role_path",
 ];
 
 impl HostVariables {
@@ -126,9 +154,8 @@ fn absolute(path: &Path) -> std::path::PathBuf {
 
 fn groups(world: &World) -> Value {
     let inventory = world.inventory();
-    let entry = |group: &Arc<str>| {
-        (Value::str(group.clone()), list(inventory.hosts_of(group).iter().map(|host| &**host)))
-    };
+    let entry =
+        |group: &Arc<str>| (Value::str(group.clone()), list(inventory.hosts_of(group).iter().map(|host| &**host)));
     Value::map(inventory.group_list().iter().map(entry).collect())
 }
 
