@@ -16,7 +16,7 @@ use crate::containerd_runtime::daemon::{Asked, Daemon, Service};
 use crate::containerd_runtime::prove::Proof;
 use crate::containerd_runtime::record::Record;
 use crate::containerd_runtime::view::View;
-use crate::{Change, Error, ErrorKind, Exec, Host, Module, Plan, Write};
+use crate::{Change, Done, Error, ErrorKind, Exec, Expect, Host, Module, Plan, Write};
 
 /// Let containerd start containers through NVIDIA's runtime, proven before it is put in place.
 ///
@@ -118,6 +118,7 @@ fn yes() -> bool {
 impl Module for Args {
     fn plan(&self, host: &dyn Host) -> Result<Plan, Error> {
         self.check()?;
+        judge_restart(host.applied())?;
         if self.config.is_none() {
             owner::refuse_distribution(host)?;
         }
@@ -226,7 +227,21 @@ impl Site<'_> {
         if cri {
             let mut verify = Exec::new(["sh", "-c", VERIFY, "verify", self.daemon.ctr.as_str(), view.address.as_str()]);
             verify.timeout_s = Some(120);
+            verify.expect = Expect::Any;
             changes.push(Change::Exec(verify));
+        }
+        changes
+    }
+
+    /// Returns what runs once the old file is back: a unit that failed too often would not start again otherwise.
+    fn returning(&self, view: &View) -> Vec<Change> {
+        let mut forget = Exec::new(["systemctl", "reset-failed", self.args.service.as_str()]);
+        forget.expect = Expect::Any;
+        let cri = view.enabled_cri().is_some();
+        let mut changes = vec![Change::Exec(forget)];
+        changes.extend(self.restarting(view, cri));
+        if let (Some(Change::Exec(verify)), true) = (changes.last_mut(), cri) {
+            verify.expect = Expect::Success;
         }
         changes
     }
@@ -237,13 +252,32 @@ impl Site<'_> {
     }
 }
 
-/// Waits until the daemon's CRI plugin is in order.
+/// Waits until the daemon's CRI plugin is in order, or is known not to be.
 const VERIFY: &str = r#"n=0
 while [ $n -lt 60 ]; do
-    "$1" --address "$2" plugins ls 2>/dev/null | grep -Eq '^io\.containerd\.grpc\.v1 +cri +.* ok *$' && exit 0
+    state=$("$1" --address "$2" plugins ls 2>&1 | awk '$1 == "io.containerd.grpc.v1" && $2 == "cri" { print $NF }')
+    case $state in
+        ok) exit 0 ;;
+        error | skip) break ;;
+    esac
     sleep 1
     n=$((n + 1))
 done
-echo "containerd's CRI plugin did not come up within 60 seconds" >&2
-"$1" --address "$2" plugins ls 2>&1 | grep -i cri >&2
+echo "${state:-not there after $n seconds}"
 exit 1"#;
+
+/// Fails when a restart of this task left the daemon without its CRI plugin.
+fn judge_restart(applied: &[Done]) -> Result<(), Error> {
+    let verified = applied.iter().rev().find_map(|done| match &done.change {
+        Change::Exec(exec) if exec.argv.get(2).is_some_and(|script| script == VERIFY) => done.output.as_ref(),
+        _ => None,
+    });
+    match verified {
+        Some(output) if output.rc != 0 => {
+            let state = output.stdout.trim();
+            let message = format!("containerd restarted, but its CRI plugin is {state}: see `journalctl -u containerd`");
+            Err(Error::new(ErrorKind::Failed, message))
+        }
+        Some(_) | None => Ok(()),
+    }
+}

@@ -51,8 +51,14 @@ pub(super) fn find(host: &dyn Host, asked: &Asked<'_>) -> Result<Daemon, Error> 
     }
     let output = host.probe(&Probe::new([binary.as_str(), "--version"]))?;
     if output.rc != 0 {
-        let message = format!("`{binary} --version` exited {}: {}", output.rc, output.stderr.trim());
-        return Err(Error::new(ErrorKind::Refused, format!("this host has no containerd of its own: {message}")));
+        let why = format!("`{binary} --version` exited {}: {}", output.rc, output.stderr.trim());
+        let message = match unit.binary {
+            Some(started) if started == binary => {
+                format!("the service `{}` starts `{binary}`, which is no containerd: {why}; give `containerd`", asked.service)
+            }
+            Some(_) | None => format!("this host has no containerd of its own: {why}"),
+        };
+        return Err(Error::new(ErrorKind::Refused, message));
     }
     let (version, major) = version_of(&output.stdout).ok_or_else(|| {
         let said = output.stdout.trim();

@@ -111,10 +111,14 @@ impl Text {
     /// # Errors
     /// The key that is no table.
     pub(super) fn put(&mut self, keys: &[&str], key: &str, value: &Value) -> Result<(), String> {
+        let indent = self.indent(keys);
+        let fresh = !keys.is_empty() && self.get(keys).is_none();
         let item = reach(self.document.as_item_mut(), keys)?;
         let table = item.as_table_like_mut().ok_or_else(|| format!("`{}` is no table", keys.join(".")))?;
         set(table, key, value);
-        if let Some(table) = item.as_table_mut() {
+        if fresh {
+            lay_out(item, &indent);
+        } else if let Some(table) = item.as_table_mut() {
             table.set_implicit(false);
         }
         Ok(())
@@ -127,13 +131,15 @@ impl Text {
         }
     }
 
-    /// Returns the blanks before the headers of a new table's siblings, or two more than before its parent's.
+    /// Returns the blanks before the headers of a new table's siblings, or two more than before the nearest header
+    /// above it, in a file that indents.
     fn indent(&self, keys: &[&str]) -> String {
         let parent = keys.split_last().and_then(|(_, parent)| self.get(parent));
         let tables = parent.and_then(Item::as_table_like).into_iter().flat_map(TableLike::iter);
         let sibling = tables.filter_map(|(_, item)| item.as_table()).find_map(indent_of);
-        let below = || parent.and_then(Item::as_table).and_then(indent_of).filter(|indent| !indent.is_empty());
-        sibling.or_else(|| below().map(|indent| format!("{indent}  "))).unwrap_or_default()
+        let above = || (1..keys.len()).rev().find_map(|count| indent_of(self.get(&keys[..count])?.as_table()?));
+        let below = || above().filter(|indent| !indent.is_empty()).map(|indent| format!("{indent}  "));
+        sibling.or_else(below).unwrap_or_default()
     }
 }
 

@@ -7,7 +7,7 @@ use crate::containerd_runtime::edit::{Text, containerd_keys};
 use crate::containerd_runtime::record::Record;
 use crate::containerd_runtime::view::{View, differences};
 use crate::containerd_runtime::{Mode, Site, owner, refused, tell};
-use crate::{Error, Plan};
+use crate::{Error, Plan, Probe};
 
 /// A text and what the daemon makes of it.
 struct Stage {
@@ -72,16 +72,24 @@ impl Site<'_> {
         )))
     }
 
+    /// The program must be there and start: it asks for the low-level runtime too.
     fn need_binary(&self) -> Result<(), Error> {
-        let found = self.host.stat(&self.args.binary)?;
-        if !self.args.require_binary || found.is_some_and(|stat| stat.mode & 0o111 != 0) {
+        if !self.args.require_binary {
             return Ok(());
         }
-        Err(refused(format!(
-            "`{}` is not there, so no container would start with it: install the package \
-             `nvidia-container-toolkit-base` first",
-            self.args.binary
-        )))
+        let binary = &self.args.binary;
+        if self.host.stat(binary)?.is_none_or(|stat| stat.mode & 0o111 == 0) {
+            return Err(refused(format!(
+                "`{binary}` is not there, so no container would start with it: install the package \
+                 `nvidia-container-toolkit-base` first"
+            )));
+        }
+        let output = self.host.probe(&Probe::new([binary.as_str(), "--version"]))?;
+        if output.success() {
+            return Ok(());
+        }
+        let said = if output.stderr.trim().is_empty() { output.stdout.trim() } else { output.stderr.trim() };
+        Err(refused(format!("`{binary} --version` exited {}, so no container would start with it: {said}", output.rc)))
     }
 
     /// Returns the text to edit: the file as it was before an earlier run of this module, where nobody edited it since.
@@ -244,32 +252,37 @@ impl Site<'_> {
         let cri = start.view.enabled_cri().ok_or_else(|| refused("the CRI plugin is disabled"))?;
         let wanted = decide::wanted(args, &start.view, cri, self.daemon.major)
             .map_err(|message| refused(format!("{message}; {untouched}")))?;
-        let mut text = Text::parse(&start.text).map_err(|place| self.unparsable(&place))?;
-        self.edit(&mut text, &start.view, &wanted).map_err(|message| refused(format!("{message}; {untouched}")))?;
-        let text = text.render();
-        let view = self.daemon.dump_text(self.host, &text)?.map_err(|said| {
-            refused(format!("containerd {} does not load the edited file: {said}; {untouched}", self.daemon.version))
-        })?;
-        let faults = decide::faults(args, &start.view, &view, &wanted);
-        if !faults.is_empty() {
-            let others = self.daemon.other_files(self.host, &view)?;
-            let mut message = format!("the edited file would not do: {}; {untouched}", faults.join("; "));
-            if !others.is_empty() {
-                message.push_str(&format!(
-                    "; containerd also reads {}, which may say otherwise (1.x lets such a file replace all settings of \
-                     the CRI plugin): move what it says into `{}`",
-                    others.join(", "),
-                    self.daemon.config
-                ));
+        let parsed = Text::parse(&start.text).map_err(|place| self.unparsable(&place))?;
+        let mut faults = Vec::new();
+        for keys in table_keys(&parsed) {
+            let mut text = Text::parse(&start.text).map_err(|place| self.unparsable(&place))?;
+            self.edit(&mut text, keys, &start.view, &wanted)
+                .map_err(|message| refused(format!("{message}; {untouched}")))?;
+            let text = text.render();
+            match self.daemon.dump_text(self.host, &text)? {
+                Err(said) => faults.push(vec![format!("containerd does not load it: {said}")]),
+                Ok(view) => match decide::faults(args, &start.view, &view, &wanted) {
+                    none if none.is_empty() => return Ok((Stage { text, view }, wanted)),
+                    some => faults.push(some),
+                },
             }
-            return Err(refused(message));
         }
-        Ok((Stage { text, view }, wanted))
+        let found = faults.into_iter().next().unwrap_or_default().join("; ");
+        let mut message = format!("the edited file would not do: {found}; {untouched}");
+        let others = self.daemon.other_files(self.host, &start.view)?;
+        if !others.is_empty() {
+            message.push_str(&format!(
+                "; containerd also reads {}, which may say otherwise (1.x lets such a file replace all settings of the \
+                 CRI plugin): move what it says into `{}`",
+                others.join(", "),
+                self.daemon.config
+            ));
+        }
+        Err(refused(message))
     }
 
-    fn edit(&self, text: &mut Text, view: &View, wanted: &Wanted) -> Result<(), String> {
+    fn edit(&self, text: &mut Text, keys: [&str; 3], view: &View, wanted: &Wanted) -> Result<(), String> {
         let args = self.args;
-        let keys = containerd_keys(text.version());
         let runtime = |name: &'_ str| -> Vec<String> {
             keys.iter().map(|key| (*key).to_owned()).chain(["runtimes".to_owned(), name.to_owned()]).collect()
         };
@@ -321,13 +334,14 @@ impl Site<'_> {
             (Some(_) | None, text) => text.map(str::to_owned),
         };
         let restart = self.restarts() && (effective || self.record.as_ref().is_some_and(|record| record.pending));
-        let record = Record::new(original.as_deref(), &candidate.text, &self.args.runtime_name);
+        let mut record = Record::new(original.as_deref(), &candidate.text, &self.args.runtime_name);
+        record.inherits = Some(wanted.base.clone());
         let record = if effective { record } else { record.settled() };
         let mut plan = Plan { transaction: true, ..Plan::default() };
         plan.changes = self.swap(&candidate.text, &record, restart, true, &candidate.view);
         if restart {
             plan.changes.push(record.settled().write(&self.daemon.config));
-            plan.after_undo = self.restarting(&before, before.enabled_cri().is_some());
+            plan.after_undo = self.returning(&before);
         }
         plan.diff = vec![tell::effective(&self.daemon, &before, &candidate.view)];
         self.told(plan, &candidate.view, Some(wanted))
@@ -335,10 +349,12 @@ impl Site<'_> {
 
     /// Adds the result and the warnings.
     fn told(&self, plan: Plan, view: &View, wanted: Option<&Wanted>) -> Result<Plan, Error> {
+        let recorded = self.record.as_ref().and_then(|record| record.inherits.clone());
+        let inherits = wanted.map(|wanted| wanted.base.clone()).or(recorded);
         let mut plan = plan
             .with("config", self.daemon.config.as_str())
             .with("containerd_version", self.daemon.version.as_str())
-            .with("inherits", wanted.map(|wanted| wanted.base.clone()))
+            .with("inherits", inherits)
             .with("restarted", restarted(self.host));
         if let Some(cri) = view.enabled_cri() {
             plan.result.insert("default_runtime".into(), cri.default.as_str().into());
@@ -348,11 +364,30 @@ impl Site<'_> {
         if self.current.as_deref().is_some_and(|text| text.contains("systemd_cgroup = true")) && self.daemon.major >= 2 {
             plan.warnings.push("`systemd_cgroup = true` is ignored by this containerd: `SystemdCgroup` in the runtime's options counts".into());
         }
+        if let Some(parsed) = self.current.as_deref().and_then(|text| Text::parse(text).ok()) {
+            for keys in table_keys(&parsed).into_iter().skip(1) {
+                plan.warnings.push(format!(
+                    "`{}` is of version {} and holds `{}`, a name of another version: containerd {} may ignore it",
+                    self.daemon.config,
+                    parsed.version(),
+                    keys.join("."),
+                    self.daemon.version
+                ));
+            }
+        }
         if self.record.as_ref().is_some_and(|record| record.pending) && plan.changes.is_empty() && !self.args.restart {
             plan.warnings.push("containerd has not been restarted since its configuration changed".into());
         }
         Ok(plan)
     }
+}
+
+/// Returns where the runtimes may be written: below the plugin name of the file's own version, and below that of
+/// another version where the file has it, since some daemons heed that instead.
+pub(super) fn table_keys(text: &Text) -> Vec<[&'static str; 3]> {
+    let own = containerd_keys(text.version());
+    let others = [2, 3].map(containerd_keys).into_iter().filter(|keys| *keys != own && text.get(keys).is_some());
+    [own].into_iter().chain(others).collect()
 }
 
 /// Whether this task has restarted the daemon.

@@ -15,6 +15,9 @@ pub(super) struct Record {
     written_sha256: String,
     /// The name of the runtime that was added.
     pub runtime: String,
+    /// The runtime whose options it inherited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inherits: Option<String>,
     /// Written, and containerd not yet seen to work with it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pending: bool,
@@ -32,6 +35,7 @@ impl Record {
             original: original.map(str::to_owned),
             written_sha256: hexadecimal(&Sha256::digest(written.as_bytes())),
             runtime: runtime.to_owned(),
+            inherits: None,
             pending: true,
         }
     }

@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use crate::containerd_runtime::decide::binary_of;
-use crate::containerd_runtime::edit::{Text, containerd_keys};
-use crate::containerd_runtime::propose::restarted;
+use crate::containerd_runtime::edit::Text;
+use crate::containerd_runtime::propose::{restarted, table_keys};
 use crate::containerd_runtime::record::{self, Record};
 use crate::containerd_runtime::view::{View, differences, is_about};
 use crate::containerd_runtime::{Site, owner, refused, tell};
@@ -50,7 +50,7 @@ impl Site<'_> {
         }
         plan.changes.push(Change::Remove { path: record::path_of(&self.daemon.config) });
         if restart && let Ok(now) = &now {
-            plan.after_undo = self.restarting(now, now.enabled_cri().is_some());
+            plan.after_undo = self.returning(now);
         }
         if let Ok(now) = &now {
             plan.diff = vec![tell::effective(&self.daemon, now, &after)];
@@ -77,17 +77,16 @@ impl Site<'_> {
     pub(super) fn stripped(&self, current: &str, record: &Record) -> Result<String, Error> {
         let unparsable = |place: String| refused(format!("`{}` is no valid TOML: {place}", self.daemon.config));
         let mut text = Text::parse(current).map_err(unparsable)?;
-        let keys = containerd_keys(text.version());
-        let runtimes: Vec<&str> = keys.iter().copied().chain(["runtimes"]).collect();
-        text.remove(&runtimes, &record.runtime);
-        let default = [keys[0], keys[1], keys[2], "default_runtime_name"];
-        if text.get(&default).and_then(|item| item.as_str()) == Some(record.runtime.as_str()) {
-            let original = Text::parse(record.original.as_deref().unwrap_or_default()).map_err(unparsable)?;
-            let old = containerd_keys(original.version());
-            let before = original.get(&[old[0], old[1], old[2], "default_runtime_name"]);
-            match before.and_then(|item| item.as_str()) {
-                Some(name) => text.put(&keys, "default_runtime_name", &Value::from(name)).map_err(refused)?,
-                None => text.remove(&keys, "default_runtime_name"),
+        let original = Text::parse(record.original.as_deref().unwrap_or_default()).map_err(unparsable)?;
+        for keys in table_keys(&text) {
+            let runtimes: Vec<&str> = keys.iter().copied().chain(["runtimes"]).collect();
+            text.remove(&runtimes, &record.runtime);
+            let default = [keys[0], keys[1], keys[2], "default_runtime_name"];
+            if text.get(&default).and_then(|item| item.as_str()) == Some(record.runtime.as_str()) {
+                match original.get(&default).and_then(|item| item.as_str()) {
+                    Some(name) => text.put(&keys, "default_runtime_name", &Value::from(name)).map_err(refused)?,
+                    None => text.remove(&keys, "default_runtime_name"),
+                }
             }
         }
         Ok(text.render())
