@@ -202,6 +202,29 @@ impl Value {
     }
 }
 
+/// Writes a number as Python's `repr` does: the shortest digits that read back the same, a power of ten when far away.
+fn float(value: f64) -> String {
+    if !value.is_finite() {
+        return if value.is_nan() {
+            "nan"
+        } else if value > 0.0 {
+            "inf"
+        } else {
+            "-inf"
+        }
+        .to_owned();
+    }
+    let scientific = format!("{value:e}");
+    let (digits, power) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    match power.parse::<i32>() {
+        Ok(power) if value != 0.0 && !(-4..16).contains(&power) => {
+            format!("{digits}e{}{:02}", if power < 0 { '-' } else { '+' }, power.abs())
+        }
+        _ if value.fract() == 0.0 => format!("{value:.1}"),
+        _ => value.to_string(),
+    }
+}
+
 /// Text as Jinja prints it: Python's `str()` for a lone value and `repr()` inside lists and maps.
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -212,8 +235,7 @@ impl fmt::Display for Value {
             Value::Bool(true) => f.write_str("True"),
             Value::Bool(false) => f.write_str("False"),
             Value::Int(value) => write!(f, "{value}"),
-            Value::Float(value) if value.fract() == 0.0 && value.abs() < 1e16 => write!(f, "{value:.1}"),
-            Value::Float(value) => write!(f, "{value}"),
+            Value::Float(value) => f.write_str(&float(*value)),
             Value::List(items) => {
                 f.write_str("[")?;
                 for (nth, item) in items.iter().enumerate() {

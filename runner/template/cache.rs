@@ -36,7 +36,7 @@ impl<K: Hash + Eq + Clone> Kept<K> {
 
 /// Returns a variable's template, under the syntax that playbooks have.
 pub(super) fn template(text: &Arc<str>) -> Read {
-    TEMPLATES.get(text, || read(text, &FileOptions::default()))
+    TEMPLATES.get(text, || read(text, &FileOptions::default(), true))
 }
 
 /// Returns a bare expression.
@@ -46,10 +46,10 @@ pub(super) fn expression(text: &Arc<str>) -> Read {
 
 /// Returns a template file, under a syntax of its own.
 pub(super) fn file(text: &Arc<str>, options: &FileOptions) -> Read {
-    FILES.get(&(text.clone(), options.clone()), || read(text, options))
+    FILES.get(&(text.clone(), options.clone()), || read(text, options, false))
 }
 
-fn read(text: &Arc<str>, options: &FileOptions) -> Read {
+fn read(text: &Arc<str>, options: &FileOptions, literal_backslashes: bool) -> Read {
     let syntax = options.syntax().map_err(|message| SyntaxFault { offset: 0, message, help: None })?;
-    parse::template(text, syntax).map(Arc::new)
+    parse::template(text, syntax, literal_backslashes).map(Arc::new)
 }

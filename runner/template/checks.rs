@@ -7,8 +7,11 @@ use super::*;
 use crate::source::FileId;
 use crate::yaml;
 
+mod data;
 mod expressions;
 mod faults;
+mod filters;
+mod values;
 
 /// Variables as a playbook would have them.
 const VARIABLES: &str = r##"

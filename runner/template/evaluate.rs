@@ -37,14 +37,32 @@ pub(super) struct Context {
     pub session: Rc<Session>,
 }
 
-#[derive(Default)]
 pub(super) struct Session {
     under_way: RefCell<Vec<(usize, usize, Place)>>,
+    /// Where the stack was when rendering began.
+    stack: usize,
+}
+
+/// How much of its thread's stack rendering may use; a thread has 2 MiB.
+const STACK_BYTES: usize = 1 << 20;
+
+/// Returns about where the stack is now.
+fn stack_now() -> usize {
+    let here = 0_u8;
+    std::ptr::from_ref(&here).addr()
+}
+
+impl Session {
+    /// Returns whether evaluation is deeper than the stack bears.
+    pub fn is_too_deep(&self) -> bool {
+        self.stack.abs_diff(stack_now()) > STACK_BYTES
+    }
 }
 
 impl Context {
     pub fn new(templar: &Templar) -> Rc<Context> {
-        Rc::new(Context { templar: templar.clone(), session: Rc::default() })
+        let session = Session { under_way: RefCell::default(), stack: stack_now() };
+        Rc::new(Context { templar: templar.clone(), session: Rc::new(session) })
     }
 }
 
@@ -76,7 +94,7 @@ fn entered(text: &Str, context: &Rc<Context>, run: impl FnOnce(&Rc<Context>) -> 
     {
         let mut under_way = context.session.under_way.borrow_mut();
         let is_again = under_way.iter().any(|(host, template, _)| (*host, *template) == (whose, what));
-        if is_again || under_way.len() >= DEPTH_LIMIT {
+        if is_again || under_way.len() >= DEPTH_LIMIT || context.session.is_too_deep() {
             let mut error = TemplateError::new(text.place, "recursive loop detected in template");
             error.help = Some("a variable's template must not lead back to itself".to_owned());
             for (_, _, place) in under_way.iter().rev().take(8) {
@@ -138,6 +156,9 @@ impl Evaluator {
     }
 
     pub fn evaluate(&mut self, node: &Node) -> Result<Live> {
+        if self.context.session.is_too_deep() {
+            return Err(self.fault(node, "the template is too deep").help("something in it calls itself"));
+        }
         let result = self.evaluated(node);
         self.placed(node, result)
     }
@@ -384,7 +405,7 @@ impl Evaluator {
     }
 
     fn missing(&self, node: &Node, of: &Live, name: &str, shown: &str) -> Live {
-        let message = match (of, shown.parse::<i64>()) {
+        let message = match (of, shown.parse::<f64>()) {
             (_, Ok(_)) => format!("object of type '{}' has no attribute {shown}", of.type_name()),
             (_, Err(_)) => format!("object of type '{}' has no attribute '{shown}'", of.type_name()),
         };

@@ -57,6 +57,7 @@ impl Evaluator {
             for statement in &code.parsed.body {
                 match statement {
                     Statement::Extends(name) => parent = Some(self.load(name)?),
+                    Statement::Block(_) if parent.is_some() => {}
                     // What stands outside of blocks in a template that extends another is not shown, but runs.
                     _ if parent.is_some() => drop(self.execute(statement, &mut Vec::new())?),
                     _ => drop(self.execute(statement, out)?),

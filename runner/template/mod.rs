@@ -4,6 +4,7 @@
 //! templates themselves, know who wrote them, and must say where a mistake in them was written.
 
 mod ast;
+mod backslashes;
 mod cache;
 mod call;
 mod error;

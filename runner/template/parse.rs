@@ -6,7 +6,7 @@ use minijinja::machinery::{Span, ast, parse as parse_template, parse_expr};
 use minijinja::syntax::SyntaxConfig;
 
 use super::ast::{Argument, Binary, Compare, Expr, For, Macro, Node, Parsed, Statement};
-use super::{filters, tests};
+use super::{backslashes, filters, tests};
 use crate::source::nearest;
 use crate::value::{Value, may_be_template};
 
@@ -20,17 +20,24 @@ pub(super) struct SyntaxFault {
 
 type Result<T> = std::result::Result<T, SyntaxFault>;
 
-/// Reads a text with `{{ … }}` in it.
-pub(super) fn template(text: &Arc<str>, syntax: SyntaxConfig) -> Result<Parsed> {
-    let tree = parse_template(text, "template", syntax).map_err(|error| fault_of(text, &error))?;
+/// Reads a text with `{{ … }}` in it. In a playbook, a backslash in a string inside `{{ }}` is a backslash.
+pub(super) fn template(text: &str, syntax: SyntaxConfig, literal_backslashes: bool) -> Result<Parsed> {
+    let (text, added) = match literal_backslashes && text.contains('\\') {
+        true => backslashes::doubled(text),
+        false => (text.to_owned(), Vec::new()),
+    };
+    let tree = parse_template(&text, "template", syntax).map_err(|error| {
+        let fault = fault_of(&text, &error);
+        SyntaxFault { offset: original(&added, fault.offset as u32) as usize, ..fault }
+    })?;
     let ast::Stmt::Template(root) = tree else { unreachable!("a parsed template is a template") };
-    let mut reader = Reader { blocks: Vec::new(), is_bare: false };
+    let mut reader = Reader { blocks: Vec::new(), is_bare: false, added };
     let body = reader.statements(&root.children)?;
     Ok(Parsed { body, blocks: reader.blocks })
 }
 
 /// Reads a bare expression, such as a condition.
-pub(super) fn expression(text: &Arc<str>) -> Result<Parsed> {
+pub(super) fn expression(text: &str) -> Result<Parsed> {
     let tree = parse_expr(text).map_err(|error| {
         let fault = fault_of(text, &error);
         match text.contains("{{") {
@@ -40,7 +47,7 @@ pub(super) fn expression(text: &Arc<str>) -> Result<Parsed> {
             false => fault,
         }
     })?;
-    let body = vec![Statement::Emit(Reader { blocks: Vec::new(), is_bare: true }.node(&tree)?)];
+    let body = vec![Statement::Emit(Reader { blocks: Vec::new(), is_bare: true, added: Vec::new() }.node(&tree)?)];
     Ok(Parsed { body, blocks: Vec::new() })
 }
 
@@ -61,13 +68,20 @@ struct Reader {
     blocks: Vec<(Arc<str>, Arc<Vec<Statement>>)>,
     /// Whether this is an expression alone, in which texts may hold templates.
     is_bare: bool,
+    /// Where in the text that was parsed there is a backslash more than in the one that was written.
+    added: Vec<u32>,
 }
 
-fn node(span: Span, kind: Expr) -> Node {
-    Node { start: span.start_offset, end: span.end_offset, kind }
+/// Returns where a byte of the text that was parsed is in the one that was written.
+fn original(added: &[u32], offset: u32) -> u32 {
+    offset - added.partition_point(|at| *at < offset) as u32
 }
 
 impl Reader {
+    fn at(&self, span: Span, kind: Expr) -> Node {
+        Node { start: original(&self.added, span.start_offset), end: original(&self.added, span.end_offset), kind }
+    }
+
     fn statements(&mut self, statements: &[ast::Stmt<'_>]) -> Result<Vec<Statement>> {
         statements.iter().map(|statement| self.statement(statement)).collect()
     }
@@ -151,7 +165,8 @@ impl Reader {
     }
 
     fn call(&mut self, call: &ast::Call<'_>, span: Span) -> Result<Node> {
-        Ok(node(span, Expr::Call(Box::new(self.node(&call.expr)?), self.arguments(&call.args)?)))
+        let kind = Expr::Call(Box::new(self.node(&call.expr)?), self.arguments(&call.args)?);
+        Ok(self.at(span, kind))
     }
 
     fn boxed(&mut self, expr: &ast::Expr<'_>) -> Result<Box<Node>> {
@@ -220,7 +235,7 @@ impl Reader {
                     .collect::<Result<_>>()?,
             ),
         };
-        Ok(node(expr.span(), kind))
+        Ok(self.at(expr.span(), kind))
     }
 
     fn nodes(&mut self, exprs: &[ast::Expr<'_>]) -> Result<Vec<Node>> {

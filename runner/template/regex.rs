@@ -102,3 +102,52 @@ pub(super) fn test(call: &Call<'_>, how: &str) -> Result<bool> {
         other => return Err(call.fault(format!("`match_type` is search, match or fullmatch, not `{other}`"))),
     })
 }
+/// Turns a replacement of Python's into one that `Regex::replace` takes: `\1`, `\g<1>`, `\g<name>`.
+pub(super) fn expanded(
+    replacement: &str,
+    captures: &fancy_regex::Captures<'_, str>,
+) -> std::result::Result<String, String> {
+    let mut out = String::new();
+    let mut chars = replacement.chars().peekable();
+    let group = |nth: usize| captures.get(nth).map_or("", |found| found.as_str());
+    while let Some(c) = chars.next() {
+        if c != '\\' {
+            out.push(c);
+            continue;
+        }
+        match chars.next() {
+            Some('g') if chars.peek() == Some(&'<') => {
+                chars.next();
+                let name: String = chars.by_ref().take_while(|c| *c != '>').collect();
+                match name.parse::<usize>() {
+                    Ok(nth) if nth < captures.len() => out.push_str(group(nth)),
+                    Ok(nth) => return Err(format!("invalid group reference {nth}")),
+                    Err(_) => out.push_str(captures.name(&name).map_or("", |found| found.as_str())),
+                }
+            }
+            Some(digit) if digit.is_ascii_digit() && digit != '0' => {
+                let mut nth = digit.to_digit(10).unwrap_or(0) as usize;
+                if let Some(next) = chars.peek().and_then(|c| c.to_digit(10)) {
+                    chars.next();
+                    nth = nth * 10 + next as usize;
+                }
+                if nth >= captures.len() {
+                    return Err(format!("invalid group reference {nth}"));
+                }
+                out.push_str(group(nth));
+            }
+            Some('n') => out.push('\n'),
+            Some('t') => out.push('\t'),
+            Some('r') => out.push('\r'),
+            Some('0') => out.push('\0'),
+            Some('\\') => out.push('\\'),
+            Some(letter) if letter.is_ascii_alphabetic() => return Err(format!("bad escape \\{letter}")),
+            Some(other) => {
+                out.push('\\');
+                out.push(other);
+            }
+            None => out.push('\\'),
+        }
+    }
+    Ok(out)
+}

@@ -86,3 +86,98 @@ fn conditions() {
             .expect("holds")
     );
 }
+
+#[test]
+fn places_hold_behind_doubled_backslashes_and_in_files() {
+    let vars = FileId::register(Path::new("v.yml"), r#"x: '{{ "a" | regex_replace("\.", "\1") ~ nope }}'"#);
+    let text = r#"{{ "a" | regex_replace("\.", "\1") ~ nope }}"#;
+    let error = templar().value(&template(vars, text, 1, 4)).expect_err("undefined");
+    assert_eq!(error.place, vars.at(1, 42));
+    let error = templar().file("a\n{{ s }}\n  {{ oops }}\n", Path::new("t.j2"), FileOptions::default());
+    let error = error.expect_err("undefined");
+    assert_eq!((error.place.line, error.place.column), (3, 6));
+    assert_eq!(error.place.path().as_deref(), Some(Path::new("t.j2")));
+}
+
+#[test]
+fn template_files() {
+    let file =
+        |text: &str| templar().file(text, Path::new("f.j2"), FileOptions::default()).map_err(|error| error.message);
+    assert_eq!(file("{% if true %}\na\n{% endif %}\nb\n"), Ok("a\nb\n".into()));
+    assert_eq!(file("#jinja2: trim_blocks: False\n{% if true %}\na\n{% endif %}\n"), Ok("\na\n\n".into()));
+    assert_eq!(
+        file("#jinja2: variable_start_string: '[%', variable_end_string: '%]'\n[% s %] {{ s }}"),
+        Ok("hello {{ s }}".into())
+    );
+    assert_eq!(file("#jinja2: newline_sequence: '\\r\\n'\na\nb\n"), Ok("a\r\nb\r\n".into()));
+    assert_eq!(file("{{ 'a\\n' }}|"), Ok("a\n|".into()));
+    assert_eq!(file("{{ nothing }}{{ l }}"), Ok("[1, 2, 3]".into()));
+    let lines = FileOptions { line_statement_prefix: "#".into(), ..FileOptions::default() };
+    let text = templar().file("# for i in l\n{{ i }}\n# endfor\n", Path::new("g.j2"), lines);
+    assert_eq!(text.map_err(|error| error.message), Ok("1\n2\n3\n".into()));
+}
+
+#[test]
+fn templates_include_import_and_extend_one_another() {
+    let folder = std::env::temp_dir().join(format!("kubeon-run-templates-{}", std::process::id()));
+    std::fs::create_dir_all(folder.join("templates")).expect("a folder");
+    let write = |name: &str, text: &str| std::fs::write(folder.join("templates").join(name), text).expect("a file");
+    write("base.j2", "<{% block a %}base{% endblock %}|{% block b %}b{% endblock %}>");
+    write("child.j2", "{% extends 'base.j2' %}{% block a %}{{ super() }}+{{ s }}{% endblock %}");
+    write("part.j2", "part {{ i }} {{ s }}");
+    write("lib.j2", "{% macro twice(x) %}{{ x }}{{ x }}{% endmacro %}{% set v = 7 %}");
+    write("broken.j2", "{{ oops }}");
+    let folders = Arc::new(Folders { playbook: folder.clone(), ..Folders::default() });
+    let templar = Templar::new(Arc::new(variables(VARIABLES)), folders);
+    let file =
+        |text: &str| templar.file(text, Path::new("x.j2"), FileOptions::default()).map_err(|error| error.message);
+    assert_eq!(file("{% include 'child.j2' %}"), Ok("<base+hello|b>".into()));
+    assert_eq!(
+        file("{% for i in l %}{% include 'part.j2' %},{% endfor %}"),
+        Ok("part 1 hello,part 2 hello,part 3 hello,".into())
+    );
+    assert_eq!(file("{% import 'lib.j2' as lib %}{{ lib.twice('a') }}{{ lib.v }}"), Ok("aa7".into()));
+    assert_eq!(file("{% from 'lib.j2' import twice as t %}{{ t(1) }}"), Ok("11".into()));
+    assert_eq!(file("{% include ['no.j2', 'part.j2'] ignore missing %}"), Err("'i' is undefined".into()));
+    assert_eq!(file("{% include 'no.j2' %}"), Err("no template `no.j2`".into()));
+    assert_eq!(file("{% include 'no.j2' ignore missing %}x"), Ok("x".into()));
+    assert_eq!(file("{{ lookup('template', 'part.j2', template_vars={'i': 5}) }}"), Ok("part 5 hello".into()));
+    assert_eq!(file("{{ lookup('file', 'templates/lib.j2') | length > 5 }}"), Ok("True".into()));
+    assert_eq!(file("{{ lookup('first_found', ['a', 'templates/lib.j2']) | basename }}"), Ok("lib.j2".into()));
+    let error =
+        templar.file("{% include 'broken.j2' %}", Path::new("x.j2"), FileOptions::default()).expect_err("undefined");
+    assert!(error.place.path().is_some_and(|path| path.ends_with("broken.j2")), "{error:?}");
+    assert_eq!(error.related.len(), 1);
+    std::fs::remove_dir_all(folder).expect("removed");
+}
+
+#[test]
+fn a_bomb_of_templates_ends() {
+    let mut text = String::from("a0: x\n");
+    for nth in 1..200 {
+        text.push_str(&format!("a{nth}: \"{{{{ a{} }}}}\"\n", nth - 1));
+    }
+    let templar = templar_with(&text);
+    assert_eq!(shown(rendered(&templar, "a20")), "'x'");
+    assert_eq!(shown(rendered(&templar, "a199")), "!recursive loop detected in template");
+    let templar = templar_with("a: \"{{ 'x' * 1000000000 }}\"\nb: \"{{ range(100000000) }}\"\n");
+    assert!(shown(rendered(&templar, "a")).starts_with("!`*` gives more"));
+    assert!(shown(rendered(&templar, "b")).starts_with("!`range`: more than"));
+    assert!(shown(rendered(&templar, "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}")).starts_with("!"));
+    assert_eq!(shown(rendered(&templar, "10 ** 20")), "!the result of `**` is beyond 64 bits");
+}
+
+#[test]
+fn loop_variables_are_strongest_and_nothing_else_renders_twice() {
+    let templar = templar().with([("s".to_owned(), Value::from("{{ evil }}")), ("item".to_owned(), Value::Int(3))]);
+    assert_eq!(shown(rendered(&templar, "s ~ item")), "'{{ evil }}3'");
+    let value = Value::map(Map::from_iter([(
+        Value::Str(Str::template("k{{ item }}", Place::default())),
+        Value::list(vec![
+            Value::Str(Str::template("{{ item }}", Place::default())),
+            Value::Str(Str::template("{{ omit }}", Place::default())),
+        ]),
+    )]));
+    assert_eq!(format!("{:?}", templar.value(&value).expect("renders")), "{'k3': [3, omit]}");
+    assert_eq!(shown(rendered(&templar, "unsafe_one")), "'{{ 1 + 1 }}'");
+}

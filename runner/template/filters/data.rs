@@ -21,6 +21,10 @@ pub(super) const FILTERS: &[Filter] = &[
         Ok(json(&call.value()?, &style).into())
     }),
     callable("from_json", &["**"], from_json),
+    callable("to_yaml", &["indent", "width", "sort_keys", "default_flow_style", "**"], |call| yaml_filter(call, false)),
+    callable("to_nice_yaml", &["indent", "width", "sort_keys", "default_flow_style", "**"], |call| {
+        yaml_filter(call, true)
+    }),
     callable("from_yaml", &[], |call| {
         let documents = parsed_yaml(call)?;
         match documents.len() {
@@ -173,6 +177,35 @@ fn from_json(call: &mut Call<'_>) -> Result<Live> {
         .map_err(|error| call.fault(format!("not JSON: {error}")))
 }
 
+fn yaml_filter(call: &mut Call<'_>, nice: bool) -> Result<Live> {
+    for (name, _) in call.named_arguments() {
+        if !matches!(
+            &*name,
+            "allow_unicode" | "explicit_start" | "explicit_end" | "default_style" | "canonical" | "line_break"
+        ) {
+            return Err(call.fault(format!("no argument named `{name}`")));
+        }
+    }
+    let named = call.named_arguments();
+    let flag = |wanted: &str| -> Result<bool> {
+        named.iter().find(|(name, _)| &**name == wanted).map_or(Ok(false), |(_, value)| value.truthy())
+    };
+    let style = super::yaml::Style {
+        indent: call.int_at(0)?.and_then(width).filter(|indent| *indent > 1).unwrap_or(if nice { 4 } else { 2 }),
+        width: call.int_at(1)?.and_then(|width| usize::try_from(width).ok()).filter(|width| *width > 4).unwrap_or(80),
+        sort: call.bool_or(2, true)?,
+        flow: match call.get(3) {
+            Some(Live::Done(Value::Null)) => None,
+            Some(value) => Some(value.truthy()?),
+            None if nice => Some(false),
+            None => None,
+        },
+        start: flag("explicit_start")?,
+        end: flag("explicit_end")?,
+    };
+    Ok(super::yaml::written(&call.value()?, &style).into())
+}
+
 fn parsed_yaml(call: &Call<'_>) -> Result<Vec<Value>> {
     let text = match call.value()? {
         Value::Str(text) => text,
@@ -219,14 +252,13 @@ fn b64decode(call: &mut Call<'_>) -> Result<Live> {
 fn boolean(call: &mut Call<'_>) -> Result<Live> {
     let value = call.value()?;
     Ok(match &value {
-        Value::Null => Live::NULL,
         Value::Bool(flag) => (*flag).into(),
         Value::Str(text) => {
             matches!(text.as_str().trim().to_ascii_lowercase().as_str(), "yes" | "on" | "1" | "true" | "t" | "y").into()
         }
         Value::Int(number) => (*number == 1).into(),
         Value::Float(number) => (*number == 1.0).into(),
-        Value::List(_) | Value::Map(_) | Value::Omit | Value::Lazy(_) => false.into(),
+        Value::Null | Value::List(_) | Value::Map(_) | Value::Omit | Value::Lazy(_) => false.into(),
     })
 }
 

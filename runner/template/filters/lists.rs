@@ -121,8 +121,7 @@ fn sort(call: &mut Call<'_>) -> Result<Live> {
 }
 
 fn unique(call: &mut Call<'_>) -> Result<Live> {
-    // Ansible's own `unique` tells cases apart unless asked not to.
-    let case_sensitive = call.bool_or(0, true)?;
+    let case_sensitive = call.bool_or(0, false)?;
     let attribute = call.value_at(1)?.filter(|attribute| *attribute != Value::Null);
     let mut seen = std::collections::HashSet::new();
     let mut kept = Vec::new();

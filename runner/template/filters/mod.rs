@@ -2,16 +2,31 @@
 
 pub(super) mod choose;
 mod data;
+pub(super) mod hashing;
 mod lists;
 mod maps;
 mod math;
+pub(super) mod paths;
+pub(super) mod random;
+mod regexes;
 pub(super) mod strings;
 pub(super) mod time;
+mod yaml;
 
 use super::call::{Filter, find as find_callable};
 
-const TABLES: &[&[Filter]] =
-    &[choose::FILTERS, data::FILTERS, lists::FILTERS, maps::FILTERS, math::FILTERS, strings::FILTERS, time::FILTERS];
+const TABLES: &[&[Filter]] = &[
+    choose::FILTERS,
+    data::FILTERS,
+    hashing::FILTERS,
+    lists::FILTERS,
+    maps::FILTERS,
+    math::FILTERS,
+    paths::FILTERS,
+    regexes::FILTERS,
+    strings::FILTERS,
+    time::FILTERS,
+];
 
 pub(super) fn find(name: &str) -> Option<&'static Filter> {
     find_callable(TABLES, name)

@@ -404,10 +404,13 @@ pub(in crate::template) fn url_encoded(text: &str, kept: &str) -> String {
     out
 }
 
+/// In a query, a blank is a plus.
+fn plus_encoded(value: &Value) -> String {
+    url_encoded(&value.to_string(), " ").replace(' ', "+")
+}
+
 fn urlencode(call: &mut Call<'_>) -> Result<Live> {
-    let pair = |key: &Value, value: &Value| {
-        format!("{}={}", url_encoded(&key.to_string(), ""), url_encoded(&value.to_string(), ""))
-    };
+    let pair = |key: &Value, value: &Value| format!("{}={}", plus_encoded(key), plus_encoded(value));
     Ok(match call.value()? {
         Value::Map(map) => map.iter().map(|(key, value)| pair(key, value)).collect::<Vec<_>>().join("&").into(),
         Value::List(items) => {

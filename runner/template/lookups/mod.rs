@@ -2,6 +2,8 @@
 
 mod files;
 mod lists;
+mod passwords;
+mod tables;
 mod variables;
 
 use std::path::{Path, PathBuf};
@@ -14,7 +16,7 @@ use super::{Templar, place};
 use crate::source::nearest;
 use crate::value::{Str, Value};
 
-const TABLES: &[&[Lookup]] = &[files::LOOKUPS, lists::LOOKUPS, variables::LOOKUPS];
+const TABLES: &[&[Lookup]] = &[files::LOOKUPS, lists::LOOKUPS, passwords::LOOKUPS, tables::LOOKUPS, variables::LOOKUPS];
 
 pub(super) fn names() -> Vec<&'static str> {
     TABLES.iter().copied().flatten().map(|lookup| lookup.name).collect()
@@ -72,10 +74,21 @@ pub(super) fn call(call: &mut Call<'_>, answer: Answer) -> Result<Live> {
     }
 }
 
+/// Splits `name=value name=value`, where values may be quoted.
+pub(super) fn settings(call: &Call<'_>, text: &str) -> Result<Vec<(String, String)>> {
+    let words = shell_words::split(text).map_err(|error| call.fault(format!("`{text}`: {error}")))?;
+    let pairs = words.iter().map(|word| {
+        let pair = word.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()));
+        pair.ok_or_else(|| call.fault(format!("`{word}` is no `name=value`")))
+    });
+    pairs.collect()
+}
+
 /// Why a lookup of this name is not there.
 fn refusal(name: &str) -> Option<&'static str> {
     match name.rsplit('.').next().unwrap_or(name) {
         "url" => Some("use the module `uri` with `delegate_to: localhost`"),
+        "config" => Some("a setting has its own variable or is written into the playbook"),
         "unvault" => Some("a vaulted file is decrypted when `vars_files` or `include_vars` reads it"),
         _ => None,
     }

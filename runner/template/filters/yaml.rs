@@ -1,0 +1,462 @@
+//! Writes YAML with the layout that Python's PyYAML gives it, which `to_yaml` and `to_nice_yaml` are known by.
+
+use std::sync::LazyLock;
+
+use fancy_regex::Regex;
+
+use crate::template::operators;
+use crate::value::{Map, Value};
+
+/// How YAML is laid out.
+pub(super) struct Style {
+    pub indent: usize,
+    /// Where lines are folded.
+    pub width: usize,
+    pub sort: bool,
+    /// Collections in brackets: all, none, or those that hold scalars only.
+    pub flow: Option<bool>,
+    /// Whether `---` comes first.
+    pub start: bool,
+    /// Whether `...` comes last.
+    pub end: bool,
+}
+
+/// Returns a value as a YAML document.
+pub(super) fn written(value: &Value, style: &Style) -> String {
+    let mut writer = Writer { out: String::new(), column: 0, whitespace: true, indention: true, style, flow_level: 0 };
+    if style.start {
+        writer.indicator("---", true);
+        if !is_scalar(value) && !writer.is_flow(value) {
+            writer.line_break();
+        }
+    }
+    writer.node(value, None, Within::Root);
+    writer.line_break();
+    if style.end {
+        writer.out.push_str("...\n");
+    }
+    writer.out
+}
+
+/// What a node stands in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Within {
+    Root,
+    List,
+    Map,
+    Key,
+}
+
+struct Writer<'a> {
+    out: String,
+    column: usize,
+    /// Whether what was written last is white space.
+    whitespace: bool,
+    /// Whether only indentation was written on this line, dashes counted as such.
+    indention: bool,
+    style: &'a Style,
+    flow_level: usize,
+}
+
+fn is_scalar(value: &Value) -> bool {
+    !matches!(value, Value::List(_) | Value::Map(_))
+}
+
+fn is_break(c: char) -> bool {
+    matches!(c, '\n' | '\u{85}' | '\u{2028}' | '\u{2029}')
+}
+
+impl Writer<'_> {
+    fn put(&mut self, text: &str) {
+        self.column += text.chars().count();
+        self.out.push_str(text);
+    }
+
+    fn indicator(&mut self, text: &str, needs_blank: bool) {
+        if needs_blank && !self.whitespace {
+            self.put(" ");
+        }
+        self.put(text);
+        self.whitespace = false;
+        self.indention = false;
+    }
+
+    fn line_break(&mut self) {
+        self.out.push('\n');
+        self.column = 0;
+        self.whitespace = true;
+        self.indention = true;
+    }
+
+    fn indent(&mut self, indent: usize) {
+        if !self.indention || self.column > indent || (self.column == indent && !self.whitespace) {
+            self.line_break();
+        }
+        if self.column < indent {
+            self.whitespace = true;
+            self.put(&" ".repeat(indent - self.column));
+        }
+    }
+
+    fn is_flow(&self, value: &Value) -> bool {
+        if self.flow_level > 0 {
+            return true;
+        }
+        let scalars_only = match value {
+            Value::List(items) => items.iter().all(is_scalar),
+            Value::Map(map) => map.iter().all(|(key, value)| is_scalar(key) && is_scalar(value)),
+            _ => true,
+        };
+        let is_empty = match value {
+            Value::List(items) => items.is_empty(),
+            Value::Map(map) => map.is_empty(),
+            _ => false,
+        };
+        is_empty || self.style.flow.unwrap_or(scalars_only)
+    }
+
+    /// Writes a node; `indent` is that of the collection around it.
+    fn node(&mut self, value: &Value, indent: Option<usize>, within: Within) {
+        let inner = indent.map_or(self.style.indent, |indent| indent + self.style.indent);
+        match value {
+            Value::List(items) if self.is_flow(value) => self.flow_list(items, inner),
+            Value::Map(map) if self.is_flow(value) => self.flow_map(map, inner),
+            Value::List(items) => {
+                // A list under a key is not indented any further.
+                let is_indentless = within == Within::Map && !self.indention;
+                let own = match indent {
+                    None => 0,
+                    Some(indent) if is_indentless => indent,
+                    Some(_) => inner,
+                };
+                for item in items.iter() {
+                    self.indent(own);
+                    self.indicator("-", true);
+                    self.indention = true;
+                    self.node(item, Some(own), Within::List);
+                }
+            }
+            Value::Map(map) => {
+                let own = indent.map_or(0, |_| inner);
+                for (key, value) in self.sorted(map) {
+                    self.indent(own);
+                    if is_simple_key(key) {
+                        self.node(key, Some(own), Within::Key);
+                        self.indicator(":", false);
+                    } else {
+                        self.indicator("?", true);
+                        self.indention = true;
+                        self.node(key, Some(own), Within::List);
+                        self.indent(own);
+                        self.indicator(":", true);
+                        self.indention = true;
+                    }
+                    self.node(value, Some(own), Within::Map);
+                }
+            }
+            scalar => self.scalar(scalar, inner, within == Within::Key),
+        }
+    }
+
+    fn sorted<'m>(&self, map: &'m Map) -> Vec<(&'m Value, &'m Value)> {
+        let mut entries: Vec<(&Value, &Value)> = map.iter().collect();
+        let has_order = |(a, b): (&(&Value, &Value), &(&Value, &Value))| operators::ordered(a.0, b.0).is_ok();
+        if self.style.sort && entries.iter().zip(entries.iter().skip(1)).all(has_order) {
+            entries.sort_by(|a, b| operators::ordered(a.0, b.0).ok().flatten().unwrap_or(std::cmp::Ordering::Equal));
+        }
+        entries
+    }
+
+    fn flow_list(&mut self, items: &[Value], indent: usize) {
+        self.indicator("[", true);
+        self.whitespace = true;
+        self.flow_level += 1;
+        for (nth, item) in items.iter().enumerate() {
+            self.flow_separator(nth, indent);
+            self.node(item, Some(indent), Within::List);
+        }
+        self.flow_level -= 1;
+        self.indicator("]", false);
+    }
+
+    fn flow_map(&mut self, map: &Map, indent: usize) {
+        self.indicator("{", true);
+        self.whitespace = true;
+        self.flow_level += 1;
+        for (nth, (key, value)) in self.sorted(map).into_iter().enumerate() {
+            self.flow_separator(nth, indent);
+            if is_simple_key(key) {
+                self.node(key, Some(indent), Within::Key);
+                self.indicator(":", false);
+            } else {
+                self.indicator("?", true);
+                self.node(key, Some(indent), Within::List);
+                self.indicator(":", true);
+            }
+            self.node(value, Some(indent), Within::Map);
+        }
+        self.flow_level -= 1;
+        self.indicator("}", false);
+    }
+
+    fn flow_separator(&mut self, nth: usize, indent: usize) {
+        if nth > 0 {
+            self.indicator(",", false);
+        }
+        if self.column > self.style.width {
+            self.indent(indent);
+        }
+    }
+
+    fn scalar(&mut self, value: &Value, indent: usize, is_key: bool) {
+        let Value::Str(text) = value else {
+            let plain = plain_scalar(value);
+            return self.plain(&plain, indent, !is_key);
+        };
+        let text = text.as_str();
+        let found = Analysis::of(text);
+        let is_plain = if self.flow_level > 0 { found.flow_plain } else { found.block_plain };
+        let multiline_key = is_key && found.multiline;
+        if is_plain && !multiline_key && !means_something_else(text) {
+            self.plain(text, indent, !is_key);
+        } else if found.single_quoted && !multiline_key {
+            self.single_quoted(text, indent, !is_key);
+        } else {
+            self.double_quoted(text, indent, !is_key);
+        }
+    }
+
+    fn plain(&mut self, text: &str, indent: usize, split: bool) {
+        if text.is_empty() {
+            return;
+        }
+        if !self.whitespace {
+            self.put(" ");
+        }
+        self.whitespace = false;
+        self.indention = false;
+        self.folded(text, indent, split, false);
+    }
+
+    fn single_quoted(&mut self, text: &str, indent: usize, split: bool) {
+        self.indicator("'", true);
+        let mut rest = text;
+        while !rest.is_empty() {
+            let end = rest.find(is_break).unwrap_or(rest.len());
+            let at_start = rest.len() == text.len();
+            let (line, after) = rest.split_at(end);
+            let is_last = after.is_empty();
+            self.folded_line(line, indent, split, at_start, is_last);
+            let breaks: usize = after.chars().take_while(|c| is_break(*c)).map(char::len_utf8).sum();
+            let (breaks, after) = after.split_at(breaks);
+            if !breaks.is_empty() {
+                if breaks.starts_with('\n') {
+                    self.line_break();
+                }
+                breaks.chars().for_each(|_| self.line_break());
+                self.indent(indent);
+            }
+            rest = after;
+        }
+        self.indicator("'", false);
+    }
+
+    /// Writes a line in single quotes, broken at single blanks where it is long.
+    fn folded_line(&mut self, line: &str, indent: usize, split: bool, at_start: bool, is_last: bool) {
+        let lead = line.len() - line.trim_start_matches(' ').len();
+        let trail = line.trim_end_matches(' ').len();
+        let edge_start = at_start && lead > 0;
+        let edge_end = is_last && trail < line.len();
+        let inner = if edge_start { &line[lead..] } else { line };
+        let inner = if edge_end { inner.trim_end_matches(' ') } else { inner };
+        if edge_start {
+            self.put(&line[..lead]);
+        }
+        self.folded(&inner.replace('\'', "''"), indent, split, true);
+        if edge_end && trail >= lead {
+            self.put(&line[trail..]);
+        }
+    }
+
+    /// Writes words, breaking the line at a single blank once it is wider than wanted.
+    fn folded(&mut self, text: &str, indent: usize, split: bool, quoted: bool) {
+        let mut rest = text;
+        loop {
+            let end = rest.find(' ').unwrap_or(rest.len());
+            let (word, after) = rest.split_at(end);
+            if !word.is_empty() {
+                self.put(word);
+                self.whitespace = false;
+                self.indention = false;
+            }
+            if after.is_empty() {
+                return;
+            }
+            let blanks = after.len() - after.trim_start_matches(' ').len();
+            if blanks == 1 && self.column > self.style.width && split {
+                self.indent(indent);
+                if !quoted {
+                    self.whitespace = false;
+                    self.indention = false;
+                }
+            } else {
+                self.put(&after[..blanks]);
+            }
+            rest = &after[blanks..];
+        }
+    }
+
+    fn double_quoted(&mut self, text: &str, indent: usize, split: bool) {
+        self.indicator("\"", true);
+        let chars: Vec<char> = text.chars().collect();
+        let mut after_blank = false;
+        for (nth, &c) in chars.iter().enumerate() {
+            let is_inner = nth > 0 && nth + 1 < chars.len();
+            if c == ' ' && split && is_inner && !after_blank && self.column > self.style.width {
+                self.indent(indent);
+                // Blanks at the start of a line count only behind a backslash.
+                if chars.get(nth + 1) == Some(&' ') {
+                    self.put("\\");
+                }
+                after_blank = true;
+                continue;
+            }
+            after_blank = c == ' ';
+            match escaped(c) {
+                Some(escaped) => self.put(&escaped),
+                None => self.put(c.encode_utf8(&mut [0; 4])),
+            }
+            self.whitespace = false;
+            self.indention = false;
+        }
+        self.indicator("\"", false);
+    }
+}
+
+fn escaped(c: char) -> Option<String> {
+    Some(match c {
+        '"' => "\\\"".to_owned(),
+        '\\' => "\\\\".to_owned(),
+        '\0' => "\\0".to_owned(),
+        '\u{7}' => "\\a".to_owned(),
+        '\u{8}' => "\\b".to_owned(),
+        '\t' => "\\t".to_owned(),
+        '\n' => "\\n".to_owned(),
+        '\u{b}' => "\\v".to_owned(),
+        '\u{c}' => "\\f".to_owned(),
+        '\r' => "\\r".to_owned(),
+        '\u{1b}' => "\\e".to_owned(),
+        '\u{85}' => "\\N".to_owned(),
+        '\u{2028}' => "\\L".to_owned(),
+        '\u{2029}' => "\\P".to_owned(),
+        ' '..='~' => return None,
+        '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' if c != '\u{feff}' => return None,
+        c if (c as u32) <= 0xff => format!("\\x{:02X}", c as u32),
+        c if (c as u32) <= 0xffff => format!("\\u{:04X}", c as u32),
+        c => format!("\\U{:08X}", c as u32),
+    })
+}
+
+fn is_simple_key(key: &Value) -> bool {
+    match key {
+        Value::Str(text) => text.as_str().chars().count() < 128 && !text.as_str().contains(is_break),
+        Value::List(items) => items.is_empty(),
+        Value::Map(map) => map.is_empty(),
+        _ => true,
+    }
+}
+
+fn plain_scalar(value: &Value) -> String {
+    match value {
+        Value::Null | Value::Omit => "null".to_owned(),
+        Value::Bool(flag) => flag.to_string(),
+        Value::Float(number) if number.is_nan() => ".nan".to_owned(),
+        Value::Float(number) if number.is_infinite() => if *number > 0.0 { ".inf" } else { "-.inf" }.to_owned(),
+        Value::Float(_) => {
+            let text = value.to_string();
+            match text.split_once('e') {
+                Some((digits, power)) if !digits.contains('.') => format!("{digits}.0e{power}"),
+                _ => text,
+            }
+        }
+        other => other.to_string(),
+    }
+}
+
+/// Returns whether a plain text would be read as something else than a text, under YAML 1.1.
+fn means_something_else(text: &str) -> bool {
+    static OTHER: LazyLock<Regex> = LazyLock::new(|| {
+        let words = "yes|Yes|YES|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF|~|null|Null|NULL||<<|=";
+        let whole = r"[-+]?0b[01_]+|[-+]?0[0-7_]+|[-+]?(?:0|[1-9][0-9_]*)|[-+]?0x[0-9a-fA-F_]+";
+        let sixty = r"[-+]?[1-9][0-9_]*(?::[0-5]?[0-9])+|[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+\.[0-9_]*";
+        let float = r"[-+]?[0-9][0-9_]*\.[0-9_]*(?:[eE][-+][0-9]+)?|\.[0-9][0-9_]*(?:[eE][-+][0-9]+)?";
+        let special = r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)|[0-9]{4}-[0-9]{2}-[0-9]{2}";
+        let moment = r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[Tt]|[ \t]+)[0-9]{1,2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]*)?(?:[ \t]*(?:Z|[-+][0-9]{1,2}(?::?[0-9]{2})?))?";
+        Regex::new(&format!("\\A(?:{words}|{whole}|{sixty}|{float}|{special}|{moment})\\z"))
+            .expect("the pattern is well formed")
+    });
+    OTHER.is_match(text).unwrap_or(true)
+}
+
+/// What a text's characters allow.
+struct Analysis {
+    multiline: bool,
+    flow_plain: bool,
+    block_plain: bool,
+    single_quoted: bool,
+}
+
+impl Analysis {
+    fn of(text: &str) -> Analysis {
+        if text.is_empty() {
+            return Analysis { multiline: false, flow_plain: false, block_plain: true, single_quoted: true };
+        }
+        let chars: Vec<char> = text.chars().collect();
+        let is_space = |at: usize| {
+            chars
+                .get(at)
+                .is_none_or(|c| matches!(c, '\0' | ' ' | '\t' | '\r' | '\n' | '\u{85}' | '\u{2028}' | '\u{2029}'))
+        };
+        let starts_document = text.starts_with("---") || text.starts_with("...");
+        let (mut block_mark, mut flow_mark) = (starts_document, starts_document);
+        let (mut breaks, mut special, mut break_space, mut space_break) = (false, false, false, false);
+        for (at, &c) in chars.iter().enumerate() {
+            let (after_space, before_space) = (at == 0 || is_space(at - 1), is_space(at + 1));
+            match c {
+                '#' | ',' | '[' | ']' | '{' | '}' | '&' | '*' | '!' | '|' | '>' | '\'' | '"' | '%' | '@' | '`'
+                    if at == 0 =>
+                {
+                    (block_mark, flow_mark) = (true, true);
+                }
+                '?' | ':' if at == 0 => {
+                    flow_mark = true;
+                    block_mark |= before_space;
+                }
+                '-' if at == 0 && before_space => (block_mark, flow_mark) = (true, true),
+                ',' | '?' | '[' | ']' | '{' | '}' => flow_mark = true,
+                ':' => {
+                    flow_mark = true;
+                    block_mark |= before_space;
+                }
+                '#' if after_space => (block_mark, flow_mark) = (true, true),
+                _ => {}
+            }
+            breaks |= is_break(c);
+            special |= c != '\n'
+                && escaped(c).is_some()
+                && !matches!(c, '"' | '\\' | '\u{85}' | '\u{2028}' | '\u{2029}')
+                && (c as u32) < 0x10000;
+            let before = at.checked_sub(1).map(|at| chars[at]);
+            break_space |= c == ' ' && before.is_some_and(is_break);
+            space_break |= is_break(c) && before == Some(' ');
+        }
+        let edge = |c: Option<&char>| c.is_some_and(|c| *c == ' ' || is_break(*c));
+        let plain = !edge(chars.first()) && !edge(chars.last()) && !break_space && !space_break && !special && !breaks;
+        Analysis {
+            multiline: breaks,
+            flow_plain: plain && !flow_mark,
+            block_plain: plain && !block_mark,
+            single_quoted: !break_space && !space_break && !special,
+        }
+    }
+}
