@@ -83,7 +83,8 @@ lab_network() {
     local bridge
     bridge=$(lab_bridge)
     ip link show "$bridge" >/dev/null 2>&1 && return
-    ip link add "$bridge" type bridge
+    # An address of its own: else the bridge takes a host's, and losing that host cuts the others off for a while.
+    ip link add "$bridge" address "$(printf '02:6b:75:62:00:%02x' "$(slot)")" type bridge
     ip addr add "$(gateway)/24" dev "$bridge"
     ip link set "$bridge" up
 }
