@@ -42,10 +42,14 @@ pub(super) struct Asked<'a> {
 /// [`ErrorKind::Refused`] when there is none, and when the service reads another file than the one asked for.
 pub(super) fn find(host: &dyn Host, asked: &Asked<'_>) -> Result<Daemon, Error> {
     let unit = unit(host, asked.service)?;
+    if let (Some(word), None) = (&unit.variable, asked.config) {
+        let message = format!("the service `{}` starts containerd with `{word}`, which may name its file", asked.service);
+        return Err(Error::new(ErrorKind::Refused, format!("{message}: say which one it reads with `config`")));
+    }
     let binary = asked.binary.map(str::to_owned).or_else(|| unit.binary.clone()).unwrap_or_else(|| "containerd".into());
     let read = unit.config.clone().unwrap_or_else(|| USUAL_CONFIG.to_owned());
     let config = asked.config.map_or_else(|| read.clone(), str::to_owned);
-    if asked.binary.is_none() && unit.state != Service::Unknown && config != read {
+    if asked.binary.is_none() && unit.variable.is_none() && unit.state != Service::Unknown && config != read {
         let message = format!("the service `{}` reads `{read}`, so `{config}` would have no effect", asked.service);
         return Err(Error::new(ErrorKind::Refused, format!("{message}: give `config: {read}`")));
     }
@@ -80,6 +84,8 @@ fn version_of(text: &str) -> Option<(String, u32)> {
 
 struct Unit {
     binary: Option<String>,
+    /// A word of its command line that systemd replaces.
+    variable: Option<String>,
     config: Option<String>,
     state: Service,
 }
@@ -90,7 +96,7 @@ fn unit(host: &dyn Host, name: &str) -> Result<Unit, Error> {
     let output = host.probe(&Probe::new(asked))?;
     let value = |key: &str| output.stdout.lines().find_map(|line| line.strip_prefix(key)).unwrap_or_default();
     if output.rc != 0 || value("LoadState=") != "loaded" {
-        return Ok(Unit { binary: None, config: None, state: Service::Unknown });
+        return Ok(Unit { binary: None, variable: None, config: None, state: Service::Unknown });
     }
     let state = match value("ActiveState=") {
         "inactive" | "deactivating" => Service::Stopped,
@@ -103,7 +109,9 @@ fn unit(host: &dyn Host, name: &str) -> Result<Unit, Error> {
         "--config" | "-config" | "-c" => words.get(at + 1).map(|path| (*path).to_owned()),
         word => word.strip_prefix("--config=").or_else(|| word.strip_prefix("-c=")).map(str::to_owned),
     });
-    Ok(Unit { binary: after("path=").map(str::to_owned), config, state })
+    let variable = words.iter().find(|word| word.contains('$')).map(|word| (*word).to_owned());
+    let variable = variable.filter(|_| config.is_none());
+    Ok(Unit { binary: after("path=").map(str::to_owned), variable, config, state })
 }
 
 impl Daemon {

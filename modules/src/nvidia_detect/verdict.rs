@@ -163,7 +163,7 @@ fn loaded(found: &Found, minimum: &[u32], minimum_text: &str) -> Judged {
         };
         return broken(reason, advice);
     }
-    Judged::new("ready", format!("driver {version}, {usable} GPUs"), "")
+    Judged::new("ready", format!("driver {version}, GPUs: {usable}"), "")
 }
 
 fn smi_fault(found: &Found, smi: &crate::nvidia_detect::driver::Smi) -> Option<Judged> {
