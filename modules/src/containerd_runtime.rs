@@ -16,7 +16,7 @@ use crate::containerd_runtime::daemon::{Asked, Daemon, Service};
 use crate::containerd_runtime::prove::Proof;
 use crate::containerd_runtime::record::Record;
 use crate::containerd_runtime::view::View;
-use crate::{Change, Done, Error, ErrorKind, Exec, Expect, Host, Module, Plan, Write};
+use crate::{Change, Done, Error, ErrorKind, Exec, Expect, Host, Module, Output, Plan, Write};
 
 /// Let containerd start containers through NVIDIA's runtime, proven before it is put in place.
 ///
@@ -28,7 +28,7 @@ use crate::{Change, Done, Error, ErrorKind, Exec, Expect, Host, Module, Plan, Wr
 /// What counts is what the host's own containerd makes of its configuration, not how the file is written: it is asked
 /// before and after. The file keeps its comments and its order. Before the file is replaced, that containerd boots with
 /// the new one beside the running one, on folders and sockets of its own, and must load its CRI plugin; after the
-/// restart it must answer again, or the old file is put back byte for byte. Nothing is restarted unless the effective
+/// restart it must answer again and start a container with the runtime, or the old file is put back byte for byte. Nothing is restarted unless the effective
 /// configuration changes.
 ///
 /// The runtime inherits every option of the default runtime (`SystemdCgroup`, `base_runtime_spec`, …). A file that this
@@ -37,7 +37,8 @@ use crate::{Change, Done, Error, ErrorKind, Exec, Expect, Host, Module, Plan, Wr
 ///
 /// What it did is recorded in `CONFIG.kubeon-run.json`; `state: absent` puts the old file back from there.
 ///
-/// The result holds `config`, `containerd_version`, `default_runtime`, `runtimes`, `inherits` and `restarted`.
+/// The result holds `config`, `containerd_version`, `default_runtime`, `runtimes`, `inherits`, `restarted` and
+/// `container` (`runs`, or `unknown` where this host can't start one by hand).
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
@@ -233,6 +234,12 @@ impl Site<'_> {
         changes
     }
 
+    /// Returns the change that starts a container with the runtime, to see that one does.
+    fn starting(&self, view: &View) -> Change {
+        let words = ["sh", "-c", START, "start", &self.daemon.ctr, &view.address, &self.args.binary];
+        Change::Exec(Exec { expect: Expect::Any, timeout_s: Some(150), ..Exec::new(words) })
+    }
+
     /// Returns what runs once the old file is back: a unit that failed too often would not start again otherwise.
     fn returning(&self, view: &View) -> Vec<Change> {
         let mut forget = Exec::new(["systemctl", "reset-failed", self.args.service.as_str()]);
@@ -266,6 +273,27 @@ done
 echo "${state:-not there after $n seconds}"
 exit 1"#;
 
+/// Starts a container with the runtime `$3` and, where that fails, with the default one: only when that works is the
+/// first one to blame. Its root file system is one program that needs no library: glibc's own `ldconfig`.
+const START: &str = r#"here=$(mktemp -d) || exit 0
+trap 'rm -rf "$here"' EXIT
+mkdir -p "$here/root/bin"
+for program in /sbin/ldconfig.real /sbin/ldconfig; do [ -f $program ] && break; done
+cp $program "$here/root/bin/program" 2>/dev/null || { echo unknown; exit 0; }
+ask() { timeout 30 "$ctr" --address "$address" --namespace kubeon-run "$@"; }
+start() {
+    ask run --rm --rootfs "$@" "$here/root" kubeon-run-$$ /bin/program --version
+    ended=$?
+    [ $ended = 0 ] || { ask tasks rm --force kubeon-run-$$; ask containers rm kubeon-run-$$; } >/dev/null 2>&1
+    return $ended
+}
+ctr=$1 address=$2 state=runs
+start --runc-binary "$3" >/dev/null 2>"$here/said" || state=fails
+[ $state = runs ] || start >/dev/null 2>&1 || state=unknown
+ask namespaces rm kubeon-run >/dev/null 2>&1
+echo $state
+[ $state != fails ] || { cat "$here/said" >&2; exit 1; }"#;
+
 /// Fails when a restart of this task left the daemon without its CRI plugin.
 fn judge_restart(applied: &[Done]) -> Result<(), Error> {
     let verified = applied.iter().rev().find_map(|done| match &done.change {
@@ -276,8 +304,24 @@ fn judge_restart(applied: &[Done]) -> Result<(), Error> {
         Some(output) if output.rc != 0 => {
             let state = output.stdout.trim();
             let message = format!("containerd restarted, but its CRI plugin is {state}: see `journalctl -u containerd`");
-            Err(Error::new(ErrorKind::Failed, message))
+            return Err(Error::new(ErrorKind::Failed, message));
+        }
+        Some(_) | None => {}
+    }
+    match started(applied) {
+        Some(output) if output.rc == 1 => {
+            let said: Vec<&str> = output.stderr.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+            let message = "containerd works, but no container starts with NVIDIA's runtime, while one does without it";
+            Err(Error::new(ErrorKind::Failed, format!("{message}: {}", said.join("; "))))
         }
         Some(_) | None => Ok(()),
     }
+}
+
+/// Returns how the container of this task ended that was started with the runtime.
+fn started(applied: &[Done]) -> Option<&Output> {
+    applied.iter().rev().find_map(|done| match &done.change {
+        Change::Exec(exec) if exec.argv.get(2).is_some_and(|script| script == START) => done.output.as_ref(),
+        _ => None,
+    })
 }

@@ -6,7 +6,7 @@ use crate::containerd_runtime::decide::{self, Wanted};
 use crate::containerd_runtime::edit::{Text, containerd_keys};
 use crate::containerd_runtime::record::Record;
 use crate::containerd_runtime::view::{View, differences};
-use crate::containerd_runtime::{Mode, Site, owner, refused, tell};
+use crate::containerd_runtime::{Mode, Site, owner, refused, started, tell};
 use crate::{Error, Plan, Probe};
 
 /// A text and what the daemon makes of it.
@@ -340,6 +340,9 @@ impl Site<'_> {
         let mut plan = Plan { transaction: true, ..Plan::default() };
         plan.changes = self.swap(&candidate.text, &record, restart, true, &candidate.view);
         if restart {
+            if self.args.require_binary {
+                plan.changes.push(self.starting(&candidate.view));
+            }
             plan.changes.push(record.settled().write(&self.daemon.config));
             plan.after_undo = self.returning(&before);
         }
@@ -356,6 +359,9 @@ impl Site<'_> {
             .with("containerd_version", self.daemon.version.as_str())
             .with("inherits", inherits)
             .with("restarted", restarted(self.host));
+        if let Some(output) = started(self.host.applied()) {
+            plan.result.insert("container".into(), output.stdout.trim().into());
+        }
         if let Some(cri) = view.enabled_cri() {
             plan.result.insert("default_runtime".into(), cri.default.as_str().into());
             plan.result.insert("runtimes".into(), json!(cri.runtimes.keys().collect::<Vec<_>>()));
