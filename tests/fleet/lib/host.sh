@@ -39,6 +39,9 @@ host_make() { # NAME FACE VARIANT
     install -D -m 644 "$(repo_dir)/debian.gpg" "$seed/usr/share/keyrings/lab-archive-keyring.gpg"
     mkdir -p "$seed/etc/apt/sources.list.d"
     echo "deb [signed-by=/usr/share/keyrings/lab-archive-keyring.gpg] http://$(gateway)/debian /" >"$seed/etc/apt/sources.list.d/lab.list"
+    # On cgroup v1 nothing tells a host's systemd that a login's last process has gone: it would wait 2 minutes to reboot.
+    mkdir -p "$seed/etc/systemd/system/user@.service.d"
+    printf '[Service]\nTimeoutStopSec=1s\n' >"$seed/etc/systemd/system/user@.service.d/lab.conf"
     for user in root admin operator; do
         home=/home/$user
         [ "$user" != root ] || home=/root
