@@ -8,6 +8,7 @@ use crate::source::FileId;
 use crate::yaml;
 
 mod data;
+mod everyday;
 mod expressions;
 mod faults;
 mod filters;

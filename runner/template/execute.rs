@@ -32,6 +32,10 @@ impl Evaluator {
     pub fn run(mut self) -> Result<Live> {
         let mut out = Vec::new();
         self.run_root(&mut out)?;
+        // What is none prints as nothing, and leaves a value beside it native.
+        if out.len() > 1 {
+            out.retain(|piece| !matches!(piece, Live::Done(Value::Null)));
+        }
         Ok(match out.len() {
             0 => Live::NULL,
             1 => out.swap_remove(0),

@@ -123,6 +123,11 @@ fn undef(call: &mut Call<'_>) -> Result<Live> {
 /// Returns an attribute of what is neither a mapping nor a list: loops, namespaces, moments.
 pub(super) fn special_attribute(of: &Live, name: &str) -> Result<Option<Live>> {
     Ok(match of {
+        // A group that `groupby` made.
+        Live::List(pair) if matches!(name, "grouper" | "list") => match &pair.borrow()[..] {
+            [grouper, items] if items.is_list() => Some(if name == "list" { items.clone() } else { grouper.clone() }),
+            _ => None,
+        },
         Live::Namespace(entries) => entries.borrow().get(name).cloned(),
         Live::Module(exports) => exports.get(name).cloned(),
         Live::Loop(state) => {

@@ -165,6 +165,9 @@ impl Live {
             Value::Str(text) if text.is_template() => render(text, context),
             Value::List(items) if !items.is_empty() => Ok(Live::Lazy(value.clone(), context.clone())),
             Value::Map(map) if !map.is_empty() => Ok(Live::Lazy(value.clone(), context.clone())),
+            Value::Str(text) if text.trust == Trust::Template => {
+                Ok(Live::Done(Value::Str(Str::data(text.shared().clone()).at(text.place))))
+            }
             _ => Ok(Live::Done(value.clone())),
         }
     }
@@ -208,11 +211,13 @@ impl Live {
             Live::Lazy(value, context) => forced(value, context),
             Live::List(items) => {
                 let items: Vec<Live> = items.borrow().clone();
-                Ok(Value::list(items.iter().map(Live::force).collect::<Result<_>>()?))
+                let items = items.iter().map(Live::force);
+                Ok(Value::list(items.collect::<Result<_>>()?))
             }
             Live::Map(entries) => {
                 let entries: Entries = entries.borrow().clone();
-                let entries = entries.into_iter().map(|(key, value)| Ok((key, value.force()?)));
+                let entries = entries.into_iter().map(|(key, value)| (key, value.force()));
+                let entries = entries.map(|(key, value)| Ok((key, value?)));
                 Ok(Value::map(entries.collect::<Result<Map>>()?))
             }
             Live::Variables(context) => {
@@ -398,6 +403,32 @@ fn made(lazy: &dyn Lazy, key: &str) -> Result<Option<Live>> {
     }
 }
 
+/// Takes out of lists and mappings what is `omit`.
+pub(super) fn without_omitted(value: Value) -> Value {
+    fn holds_omitted(value: &Value) -> bool {
+        let is_or_holds = |value: &Value| matches!(value, Value::Omit) || holds_omitted(value);
+        match value {
+            Value::List(items) => items.iter().any(is_or_holds),
+            Value::Map(map) => map.values().any(is_or_holds),
+            _ => false,
+        }
+    }
+    if !holds_omitted(&value) {
+        return value;
+    }
+    let is_kept = |value: &Value| !matches!(value, Value::Omit);
+    match value {
+        Value::List(items) => {
+            Value::list(items.iter().filter(|item| is_kept(item)).cloned().map(without_omitted).collect())
+        }
+        Value::Map(map) => {
+            let entries = map.iter().filter(|(_, value)| is_kept(value));
+            Value::map(entries.map(|(key, value)| (key.clone(), without_omitted(value.clone()))).collect())
+        }
+        other => other,
+    }
+}
+
 fn forced(value: &Value, context: &Rc<Context>) -> Result<Value> {
     if !holds_trusted(value) {
         return Ok(value.clone());
@@ -406,10 +437,12 @@ fn forced(value: &Value, context: &Rc<Context>) -> Result<Value> {
         Value::Str(text) if text.is_template() => render(text, context)?.force()?,
         Value::Str(text) => Value::Str(Str::data(text.shared().clone()).at(text.place)),
         Value::List(items) => {
-            Value::list(items.iter().map(|item| forced(item, context)).collect::<Result<Vec<Value>>>()?)
+            let items = items.iter().map(|item| forced(item, context));
+            Value::list(items.collect::<Result<Vec<Value>>>()?)
         }
         Value::Map(map) => {
-            let entries = map.iter().map(|(key, value)| Ok((forced(key, context)?, forced(value, context)?)));
+            let entries = map.iter().map(|(key, value)| (key, forced(value, context)));
+            let entries = entries.map(|(key, value)| Ok((forced(key, context)?, value?)));
             Value::map(entries.collect::<Result<Map>>()?)
         }
         Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Omit | Value::Lazy(_) => value.clone(),

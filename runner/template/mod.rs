@@ -139,8 +139,8 @@ impl Templar {
         Templar { inner: Arc::new(inner) }
     }
 
-    /// Renders every template in a value, its keys too. A lone `{{ … }}` keeps its native type; a variable that is
-    /// `omit` gives [`Value::Omit`]. No string of the result is rendered again.
+    /// Renders every template in a value, its keys too. A lone `{{ … }}` keeps its native type; what is `omit` gives
+    /// [`Value::Omit`], and leaves the list or mapping that it is in. No string of the result is rendered again.
     ///
     /// # Errors
     /// Whatever is wrong with a template in it, undefined variables among it.
@@ -151,8 +151,10 @@ impl Templar {
         let context = Context::new(self);
         match value {
             // A container's children are rendered by `force`; a scalar is a template itself.
-            Value::List(_) | Value::Map(_) => Live::Lazy(value.clone(), context).force(),
-            Value::Str(text) if text.is_template() => evaluate::render(text, &context)?.force(),
+            Value::List(_) | Value::Map(_) => Live::Lazy(value.clone(), context).force().map(live::without_omitted),
+            Value::Str(text) if text.is_template() => {
+                evaluate::render(text, &context)?.force().map(live::without_omitted)
+            }
             Value::Str(text) => Ok(Value::Str(Str::data(text.shared().clone()).at(text.place))),
             Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Omit | Value::Lazy(_) => {
                 Ok(value.clone())
@@ -205,8 +207,8 @@ impl Templar {
         }
         let context = Context::new(self);
         match is_delimited(text.as_str()) {
-            true => evaluate::render(text, &context)?.force(),
-            false => evaluate::evaluate(text, &context)?.force(),
+            true => evaluate::render(text, &context)?.force().map(live::without_omitted),
+            false => evaluate::evaluate(text, &context)?.force().map(live::without_omitted),
         }
     }
 

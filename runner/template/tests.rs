@@ -172,19 +172,26 @@ const PATHS: &[Test] = &[
         let (a, b) = (path(call)?, call.required(0)?.text()?);
         Ok(matches!((a.canonicalize(), std::path::Path::new(&b).canonicalize()), (Ok(a), Ok(b)) if a == b))
     }),
-    callable("mount", &[], |call| {
-        use std::os::unix::fs::MetadataExt;
-        let path = path(call)?;
-        let parent = path.join("..").metadata();
-        Ok(match (path.symlink_metadata(), parent) {
-            (Ok(own), Ok(parent)) => !own.is_symlink() && (own.dev() != parent.dev() || own.ino() == parent.ino()),
-            _ => false,
-        })
+    callable("mount", &[], mount),
+    callable("is_mount", &[], mount),
+    callable("vaulted_file", &[], |call| {
+        let text = std::fs::read(path(call)?).map_err(|error| call.fault(error))?;
+        Ok(text.starts_with(b"$ANSIBLE_VAULT"))
     }),
 ];
 
 fn path(call: &Call<'_>) -> Result<std::path::PathBuf> {
     Ok(call.text()?.into())
+}
+
+fn mount(call: &mut Call<'_>) -> Result<bool> {
+    use std::os::unix::fs::MetadataExt;
+    let path = path(call)?;
+    let parent = path.join("..").metadata();
+    Ok(match (path.symlink_metadata(), parent) {
+        (Ok(own), Ok(parent)) => !own.is_symlink() && (own.dev() != parent.dev() || own.ino() == parent.ino()),
+        _ => false,
+    })
 }
 
 fn whole(call: &Call<'_>) -> Result<i64> {

@@ -62,6 +62,8 @@ fn text_from_hosts_is_never_rendered() {
     assert_eq!(shown(rendered(&templar, "'{' ~ '{ 1 }}'")), "'{{ 1 }}'");
     assert!(templar.condition(&Value::from("1 == 1")).is_err());
     let again = rendered(&templar, "wrapped").expect("renders");
+    assert!(!live::holds_trusted(&again));
+    assert!(!live::holds_trusted(&rendered(&super::templar(), "[s, users, names]").expect("renders")));
     assert_eq!(templar.value(&again).expect("is data"), again);
 }
 
@@ -178,6 +180,26 @@ fn loop_variables_are_strongest_and_nothing_else_renders_twice() {
             Value::Str(Str::template("{{ omit }}", Place::default())),
         ]),
     )]));
-    assert_eq!(format!("{:?}", templar.value(&value).expect("renders")), "{'k3': [3, omit]}");
+    assert_eq!(format!("{:?}", templar.value(&value).expect("renders")), "{'k3': [3]}");
     assert_eq!(shown(rendered(&templar, "unsafe_one")), "'{{ 1 + 1 }}'");
+}
+
+/// Many hosts render the same texts: each is parsed once.
+#[test]
+fn rendering_is_quick_once_parsed() {
+    let templar = templar();
+    let task = Value::map(Map::from_iter([
+        ("name".into(), Value::Str(Str::template("install {{ users[0].name }} on {{ s }}", Place::default()))),
+        (
+            "when".into(),
+            Value::Str(Str::template("{{ users | selectattr('uid', 'gt', 1001) | list }}", Place::default())),
+        ),
+        ("plain".into(), Value::Str(Str::template("no template", Place::default()))),
+    ]));
+    let start = std::time::Instant::now();
+    for _ in 0..2_000 {
+        templar.value(&task).expect("renders");
+    }
+    // Without the cache this takes many times as long; the bound is loose for slow machines.
+    assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
 }

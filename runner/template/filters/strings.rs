@@ -72,6 +72,9 @@ pub(in crate::template) const FILTERS: &[Filter] = &[
         }
     }),
     callable("urlencode", &[], urlencode),
+    callable("urldecode", &[], |call| {
+        url_decoded(&call.text()?).map(Live::from).ok_or_else(|| call.fault("what it decodes to is not UTF-8"))
+    }),
     callable("pprint", &[], |call| Ok(format!("{:?}", call.value()?).into())),
 ];
 
@@ -402,6 +405,25 @@ pub(in crate::template) fn url_encoded(text: &str, kept: &str) -> String {
         }
     }
     out
+}
+
+fn url_decoded(text: &str) -> Option<String> {
+    let bytes = text.as_bytes();
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while at < bytes.len() {
+        let code = text.get(at + 1..at + 3).and_then(|code| u8::from_str_radix(code, 16).ok());
+        match (bytes[at], code) {
+            (b'%', Some(code)) => {
+                out.push(code);
+                at += 2;
+            }
+            (b'+', _) => out.push(b' '),
+            (byte, _) => out.push(byte),
+        }
+        at += 1;
+    }
+    String::from_utf8(out).ok()
 }
 
 /// In a query, a blank is a plus.
