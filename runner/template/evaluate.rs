@@ -12,7 +12,7 @@ use super::execute::Blocks;
 use super::functions::Function;
 use super::live::{Entries, Live, Result, Undefined};
 use super::{Templar, cache, functions, operators, place, python};
-use crate::source::{Place, nearest};
+use crate::source::Place;
 use crate::value::{Str, Value};
 
 /// How many templates may lead into one another before it can't be meant.
@@ -86,6 +86,11 @@ pub(super) fn evaluate(text: &Str, context: &Rc<Context>) -> Result<Live> {
 
 pub(super) fn syntax_error(text: &Str, fault: &super::parse::SyntaxFault) -> TemplateError {
     TemplateError { help: fault.help.clone(), ..TemplateError::new(place::within(text, fault.offset), &*fault.message) }
+}
+
+/// Says of a place that a name is used there.
+pub(super) fn used(name: &str) -> String {
+    format!("`{name}` is used here")
 }
 
 fn entered(text: &Str, context: &Rc<Context>, run: impl FnOnce(&Rc<Context>) -> Result<Live>) -> Result<Live> {
@@ -314,7 +319,7 @@ impl Evaluator {
         let variables = &self.context.templar.inner.variables;
         if let Some(value) = variables.get(name) {
             let found = Live::of(&value, &self.context);
-            return self.through(found, node, &format!("`{name}` is used here"));
+            return self.through(found, node, name);
         }
         Ok(match &**name {
             "omit" => Live::Done(Value::Omit),
@@ -342,21 +347,21 @@ impl Evaluator {
     }
 
     /// Notes on what is undefined or wrong the use that led to it.
-    fn through(&self, result: Result<Live>, node: &Node, says: &str) -> Result<Live> {
+    fn through(&self, result: Result<Live>, node: &Node, name: &str) -> Result<Live> {
         match result {
             Ok(Live::Undefined(undefined)) => {
                 let mut undefined = (*undefined).clone();
-                undefined.used.push((self.code.clone(), node.start, says.to_owned()));
+                undefined.used.push((self.code.clone(), node.start, name.to_owned()));
                 Ok(undefined.into())
             }
             Ok(value) => Ok(value),
             Err(error) if error.undefined.is_some() => {
                 let mut undefined = Undefined::new(error.undefined.clone().unwrap_or_default(), error.message.clone());
                 undefined.inner = Some(error);
-                undefined.used.push((self.code.clone(), node.start, says.to_owned()));
+                undefined.used.push((self.code.clone(), node.start, name.to_owned()));
                 Ok(undefined.into())
             }
-            Err(error) => Err(error.through(self.at(node), says)),
+            Err(error) => Err(error.through(self.at(node), used(name))),
         }
     }
 
@@ -371,14 +376,10 @@ impl Evaluator {
         if let Some(found) = functions::special_attribute(&of, name)? {
             return Ok(found);
         }
-        let found = of.item(&Value::str(name.clone()));
-        match self.through(
-            found.map(|found| found.unwrap_or_else(|| self.missing(node, &of, name, name))),
-            node,
-            &format!("`{name}` is used here"),
-        ) {
-            Ok(found) => Ok(found),
-            Err(error) => Err(error),
+        match of.item(&Value::str(name.clone())) {
+            Ok(None) => Ok(self.missing(node, &of, name)),
+            Ok(Some(found)) => self.through(Ok(found), node, name),
+            Err(error) => self.through(Err(error), node, name),
         }
     }
 
@@ -390,7 +391,7 @@ impl Evaluator {
         let shown = key.to_string();
         let found = of.item(key)?;
         if let Some(found) = found {
-            return self.through(Ok(found), node, &format!("`{shown}` is used here"));
+            return self.through(Ok(found), node, &shown);
         }
         if let Some(name) = key.as_str() {
             let name: Arc<str> = name.into();
@@ -401,28 +402,14 @@ impl Evaluator {
                 return Ok(found);
             }
         }
-        Ok(self.missing(node, &of, &shown, &shown))
+        Ok(self.missing(node, &of, &shown))
     }
 
-    fn missing(&self, node: &Node, of: &Live, name: &str, shown: &str) -> Live {
+    fn missing(&self, node: &Node, of: &Live, shown: &str) -> Live {
         let message = match (of, shown.parse::<f64>()) {
             (_, Ok(_)) => format!("object of type '{}' has no attribute {shown}", of.type_name()),
             (_, Err(_)) => format!("object of type '{}' has no attribute '{shown}'", of.type_name()),
         };
-        let keys: Vec<String> = match of {
-            Live::Map(_) | Live::Done(Value::Map(_)) | Live::Lazy(Value::Map(_), _) => of
-                .items()
-                .unwrap_or_default()
-                .iter()
-                .filter_map(|key| match key {
-                    Live::Done(Value::Str(text)) => Some(text.as_str().to_owned()),
-                    _ => None,
-                })
-                .take(200)
-                .collect(),
-            _ => Vec::new(),
-        };
-        let help = nearest(name, keys.iter().map(String::as_str)).map(|near| format!("did you mean `{near}`?"));
         Undefined {
             code: Some(self.code.clone()),
             offset: match &node.kind {
@@ -430,8 +417,8 @@ impl Evaluator {
                 Expr::Attribute(_, name) => node.end.saturating_sub(name.len() as u32).max(node.start),
                 _ => node.start,
             },
-            help,
-            ..Undefined::new(name.to_owned(), message)
+            of: Some(of.clone()),
+            ..Undefined::new(shown, message)
         }
         .into()
     }

@@ -10,7 +10,7 @@ use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 
 use super::error::TemplateError;
-use super::evaluate::{Code, Context, render};
+use super::evaluate::{Code, Context, render, used};
 use super::functions::Function;
 use crate::source::nearest;
 use crate::value::{Lazy, Map, Str, Trust, Value};
@@ -63,10 +63,12 @@ pub(super) struct Undefined {
     pub message: String,
     pub code: Option<Rc<Code>>,
     pub offset: u32,
-    pub help: Option<String>,
     /// Set when a template within reported it.
     pub inner: Option<TemplateError>,
+    /// The names that led to it, and where they are used.
     pub used: Vec<(Rc<Code>, u32, String)>,
+    /// What it would be an entry of.
+    pub of: Option<Live>,
     /// Whose variables may hold what was meant.
     pub known: Option<Rc<Context>>,
     /// An `if` without an `else`, which prints as nothing.
@@ -80,12 +82,22 @@ impl Undefined {
             message: message.into(),
             code: None,
             offset: 0,
-            help: None,
             inner: None,
             used: Vec::new(),
+            of: None,
             known: None,
             silent: false,
         }
+    }
+
+    /// Returns the name that may have been meant.
+    fn near(&self) -> Option<String> {
+        let names: Vec<String> = match (&self.known, &self.of) {
+            (Some(context), _) => context.templar.inner.variables.names().iter().map(ToString::to_string).collect(),
+            (None, Some(of)) if of.is_map() => of.items().ok()?.iter().filter_map(|key| key.text().ok()).collect(),
+            (None, _) => Vec::new(),
+        };
+        nearest(&self.name, names.iter().map(String::as_str)).map(str::to_owned)
     }
 
     /// Returns the mistake that using it is.
@@ -95,16 +107,12 @@ impl Undefined {
             None => {
                 let place = self.code.as_ref().map(|code| code.place(self.offset)).unwrap_or_default();
                 let mut error = TemplateError::undefined(place, &*self.name, &*self.message);
-                error.help = self.help.clone().or_else(|| {
-                    let names = self.known.as_ref()?.templar.inner.variables.names();
-                    let near = nearest(&self.name, names.iter().map(|name| &**name))?;
-                    Some(format!("did you mean `{near}`?"))
-                });
+                error.help = self.near().map(|near| format!("did you mean `{near}`?"));
                 error
             }
         };
-        for (code, offset, says) in &self.used {
-            error = error.through(code.place(*offset), says.as_str());
+        for (code, offset, name) in &self.used {
+            error = error.through(code.place(*offset), used(name));
         }
         error
     }

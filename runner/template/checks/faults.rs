@@ -203,3 +203,14 @@ fn rendering_is_quick_once_parsed() {
     // Without the cache this takes many times as long; the bound is loose for slow machines.
     assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
 }
+
+#[test]
+fn a_missing_entry_has_its_own_place_and_the_nearest_key() {
+    let vars = FileId::register(Path::new("m.yml"), "x: \"{{ users[0].nmae }}\"\n");
+    let error = templar().value(&template(vars, "{{ users[0].nmae }}", 1, 4)).expect_err("undefined");
+    assert_eq!(error.place, vars.at(1, 17));
+    assert_eq!(error.help.as_deref(), Some("did you mean `name`?"));
+    assert_eq!(error.related, []);
+    fn shared<T: Send + Sync>() {}
+    shared::<Templar>();
+}
