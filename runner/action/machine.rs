@@ -106,86 +106,77 @@ fn wait(run: &ItemRun<'_>, end: Instant, pause: Duration, connect_timeout: Durat
     }
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct RebootArgs {
-    #[serde(default)]
-    pre_reboot_delay: f64,
-    #[serde(default)]
-    post_reboot_delay: f64,
-    #[serde(default = "ten_minutes")]
-    reboot_timeout: f64,
-    #[serde(default = "five")]
-    connect_timeout: f64,
-    #[serde(default = "reboot_message")]
-    msg: String,
-    #[serde(default = "whoami")]
-    test_command: String,
-    #[serde(default = "boot_id")]
-    boot_time_command: String,
-    reboot_command: Option<String>,
-    #[serde(default, rename = "search_paths")]
-    _search_paths: Vec<String>,
-}
-
-fn reboot_message() -> String {
-    "Reboot initiated by kubeon-run".to_owned()
-}
-fn whoami() -> String {
-    "whoami".to_owned()
-}
-fn boot_id() -> String {
-    "cat /proc/sys/kernel/random/boot_id".to_owned()
-}
-
-pub(super) fn reboot(run: &ItemRun<'_>, args: RebootArgs, _: &Map) -> Result<Map, Failure> {
+/// The module starts the host anew; this waits for its return.
+pub(super) fn reboot(run: &ItemRun<'_>, args: &Map) -> Result<Map, Failure> {
     let mut result = Map::new();
+    result.insert("changed", true);
+    result.insert("rebooted", true);
     if run.check {
-        result.insert("changed", true);
-        result.insert("rebooted", true);
         return Ok(result);
     }
     if matches!(run.reach().target.via, crate::connection::Via::Local) {
         return Err(Failure::message("refused: this would reboot the machine that kubeon-run runs on"));
     }
+    let number = |key: &str, usual: f64| text(args, key).and_then(|text| text.parse().ok()).unwrap_or(usual);
     let started = Instant::now();
-    let before = shell(run, &args.boot_time_command)?;
-    let delay_minutes = (args.pre_reboot_delay / 60.0).floor() as u64;
-    let usual = format!("shutdown -r +{delay_minutes} {}", shell_words::quote(&args.msg));
-    let command = args.reboot_command.clone().unwrap_or(usual);
-    // The answer may be lost with the host: the boot id tells whether it went down.
-    let asked = shell(run, &command);
-    if let Err(Failure::Failed(failure)) = asked {
-        return Err(Failure::Failed(failure));
+    let delay = number("pre_reboot_delay", 0.0);
+    let end = started + seconds(number("reboot_timeout", ten_minutes()) + delay);
+    let before = BootId::of(run, args)?;
+    let asked = execute::module(run, "reboot", args, &Contents::default())?;
+    if asked.get("failed").is_some_and(truth) {
+        return Err(Failure::Failed(Box::new(asked)));
     }
     run.world.connections.close(&run.reach().target);
-    run.world.sleep(seconds(args.pre_reboot_delay));
-    let end = started + seconds(args.reboot_timeout + args.pre_reboot_delay);
+    run.world.sleep(seconds(delay));
     loop {
-        let now = shell(run, &args.boot_time_command);
-        match now {
-            Ok(now) if now != before => break,
-            Ok(_) | Err(Failure::Unreachable(_)) => run.alive("waiting for the host to come back"),
+        match before.has_changed(run, &asked) {
+            Ok(true) => break,
+            Ok(false) | Err(Failure::Unreachable(_)) => run.alive("waiting for the host to come back"),
             Err(other) => return Err(other),
         }
         if Instant::now() >= end || run.world.is_interrupted() {
-            return Err(Failure::message(format!("the host did not reboot within {} s", args.reboot_timeout)));
+            let waited = started.elapsed().as_secs();
+            return Err(Failure::message(format!("the host has not come back within {waited} s of its reboot")));
         }
         run.world.connections.close(&run.reach().target);
         run.world.sleep(Duration::from_secs(1));
     }
-    run.world.sleep(seconds(args.post_reboot_delay));
+    run.world.sleep(seconds(number("post_reboot_delay", 0.0)));
+    let test = text(args, "test_command").unwrap_or_else(|| "whoami".to_owned());
     loop {
-        match shell(run, &args.test_command) {
+        match shell(run, &test) {
             Ok(_) => break,
-            Err(failure) if Instant::now() >= end => return Err(failure),
-            Err(_) => run.world.sleep(seconds(args.connect_timeout.min(2.0))),
+            Err(failure) if Instant::now() >= end || run.world.is_interrupted() => return Err(failure),
+            Err(_) => run.world.sleep(Duration::from_secs(1)),
         }
     }
-    result.insert("changed", true);
-    result.insert("rebooted", true);
     result.insert("elapsed", Value::Int(started.elapsed().as_secs() as i64));
     Ok(result)
+}
+
+/// What differs between two starts of a host: the module's own id of one, or what the user's command prints.
+struct BootId {
+    command: Option<String>,
+    printed: String,
+}
+
+impl BootId {
+    fn of(run: &ItemRun<'_>, args: &Map) -> Result<BootId, Failure> {
+        let command = text(args, "boot_time_command");
+        let printed = command.as_deref().map(|command| shell(run, command)).transpose()?.unwrap_or_default();
+        Ok(BootId { command, printed })
+    }
+
+    /// Returns whether the host has started anew; `asked` is what the module told before.
+    fn has_changed(&self, run: &ItemRun<'_>, asked: &Map) -> Result<bool, Failure> {
+        if let Some(command) = &self.command {
+            return shell(run, command).map(|printed| printed != self.printed);
+        }
+        let mut args = Map::new();
+        args.insert("ended_boot_id", asked.get("boot_id").cloned().unwrap_or_default());
+        let told = execute::module(run, "reboot", &args, &Contents::default())?;
+        Ok(told.get("rebooted").is_some_and(truth))
+    }
 }
 
 /// Runs a shell's line on the host and returns what it printed.

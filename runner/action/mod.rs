@@ -91,7 +91,6 @@ actions! {
         "include_vars" => variables::IncludeVarsArgs, variables::include_vars;
         "meta" => say::MetaArgs, say::meta;
         "pause" => say::PauseArgs, say::pause;
-        "reboot" => machine::RebootArgs, machine::reboot;
         "set_fact" => variables::AnyArgs, variables::set_fact;
         "set_stats" => say::SetStatsArgs, say::set_stats;
         "template" => template::Args, template::template;
@@ -102,6 +101,7 @@ actions! {
         "copy" => transfer::copy;
         "k8s_apply" => transfer::k8s_apply;
         "raw" => machine::raw;
+        "reboot" => machine::reboot;
         "script" => transfer::script;
         "unarchive" => transfer::unarchive;
     }
