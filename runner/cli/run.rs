@@ -96,6 +96,7 @@ pub fn run(args: RunArguments) -> Result<u8, Problem> {
     }
     let interrupted = Arc::new(AtomicBool::new(false));
     listen_for_interrupt(&interrupted)?;
+    crate::connection::ask_with(|question| super::prompt::password(question).ok());
     let (events, told) = mpsc::channel();
     let reporting = Reporting {
         verbosity: settings.run.verbosity,

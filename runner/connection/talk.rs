@@ -68,7 +68,7 @@ pub(super) struct Talk<'a> {
 impl<'a> Talk<'a> {
     /// Opens a shell of the user to be.
     pub fn begin(start: &'a Start<'a>, transport: &mut Transport, terminal: bool) -> Result<Talk<'a>, Fault> {
-        let deadline = Instant::now() + start.connect;
+        let deadline = Instant::now() + start.silence.max(start.connect);
         let token = unguessable();
         let orders = read_orders(&token, terminal);
         let body = if terminal { orders.as_str() } else { r#"IFS= read -r s; eval "$s""# };
