@@ -16,6 +16,21 @@ use sha2::{Digest, Sha256};
 /// What an agent can be built for.
 const ARCHITECTURES: [&str; 2] = ["x86_64", "aarch64"];
 
+/// How a static program is linked without a system's C library.
+const LINKING: [&str; 3] = ["-Clinker=rust-lld", "-Clink-self-contained=yes", "-Ctarget-feature=+crt-static"];
+/// What makes a release's agent small, beside its profile: no tables for unwinding, no relocations, equal code once.
+const SMALL: [&str; 8] = [
+    "-Cforce-unwind-tables=no",
+    "-Crelocation-model=static",
+    "-Cllvm-args=-enable-machine-outliner=always",
+    "-Clink-arg=--icf=all",
+    "-Clink-arg=-znorelro",
+    "-Clink-arg=--no-eh-frame-hdr",
+    // Loops where the hashes would be unrolled.
+    "--cfg=sha2_backend=\"soft\"",
+    "--cfg=sha2_backend_soft=\"compact\"",
+];
+
 fn main() -> Result<(), Box<dyn Error>> {
     for path in ["modules/src", "modules/Cargo.toml", "Cargo.toml", "Cargo.lock", "runner/build.rs"] {
         println!("cargo::rerun-if-changed={path}");
@@ -78,7 +93,13 @@ fn build(architecture: &str, release: bool, out: &Path) -> Result<Option<PathBuf
     let own = env::var("CARGO_CFG_TARGET_ARCH")? == architecture && env::var("CARGO_CFG_TARGET_OS")? == "linux";
     let (target, flags) = if installed(&musl)? {
         // The linker and the C start files come with the toolchain: no cross compiler is needed.
-        (musl, ["-Clinker=rust-lld", "-Clink-self-contained=yes", "-Ctarget-feature=+crt-static"].join("\u{1f}"))
+        let mut flags: Vec<String> = LINKING.map(str::to_owned).to_vec();
+        if release {
+            flags.extend(SMALL.map(str::to_owned));
+            let script = Path::new(&env::var("CARGO_MANIFEST_DIR")?).join("modules/src/bin/agent/discard.ld");
+            flags.push(format!("-Clink-arg=-T{}", script.display()));
+        }
+        (musl, flags.join("\u{1f}"))
     } else if own {
         println!(
             "cargo::warning=the agent for {architecture} is linked against this system's C library, since the \
@@ -93,7 +114,7 @@ fn build(architecture: &str, release: bool, out: &Path) -> Result<Option<PathBuf
     let folder = out.ancestors().nth(4).ok_or("OUT_DIR is not in a target folder")?.join("agents");
     let profile = if release { "agent" } else { "agent-quick" };
     let mut cargo = Command::new(env::var("CARGO")?);
-    cargo.args(["build", "--quiet", "--package", "kubeon-modules", "--bin", "kubeon-agent"]);
+    cargo.args(["build", "--quiet", "--package", "kubeon-modules", "--bin", "kubeon-agent", "--no-default-features"]);
     cargo.args(["--profile", profile, "--target", &target]).arg("--target-dir").arg(&folder);
     // What was meant for the runner's own build: flags, targets and the compiler that clippy puts in place.
     for name in ["RUSTFLAGS", "CARGO_BUILD_TARGET", "CARGO_TARGET_DIR", "RUSTC_WORKSPACE_WRAPPER", "CLIPPY_ARGS"] {

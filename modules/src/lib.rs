@@ -6,6 +6,7 @@ mod algorithm;
 mod apply;
 mod attributes;
 mod clock;
+#[cfg(feature = "cluster")]
 mod cluster;
 mod decode;
 mod dpkg;
@@ -59,8 +60,11 @@ table::modules! {
     getent
     group
     hostname
+    #[cfg(feature = "cluster")]
     k8s_apply
+    #[cfg(feature = "cluster")]
     k8s_info
+    #[cfg(feature = "cluster")]
     k8s_label
     known_hosts
     lineinfile

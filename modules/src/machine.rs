@@ -244,12 +244,13 @@ impl Host for Machine<'_> {
 
     #[cfg(not(feature = "kubernetes"))]
     fn kubernetes(&self, _: &KubeRequest) -> Result<KubeAnswer, Error> {
-        Err(Error::new(
-            ErrorKind::Refused,
-            "the Kubernetes API is asked from the machine that runs kubeon-run: add `delegate_to: localhost`",
-        ))
+        Err(Error::new(ErrorKind::Refused, NOT_FROM_HERE))
     }
 }
+
+/// What an agent answers to a module that asks a Kubernetes API.
+pub(crate) const NOT_FROM_HERE: &str =
+    "the Kubernetes API is asked from the machine that runs kubeon-run: add `delegate_to: localhost`";
 
 /// Turns "not there" into `None`; a path through something that is no directory is not there either.
 fn found<T>(path: &str, result: io::Result<T>) -> Result<Option<T>, Error> {

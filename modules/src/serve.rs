@@ -131,6 +131,9 @@ fn read_all(mut input: impl Read, frames: &mpsc::Sender<io::Result<Frame>>) {
 /// Executes one task on this machine.
 fn execute(task: &Task, service: &dyn Service) -> Map {
     let Some(spec) = spec_of(&task.module) else {
+        if cfg!(not(feature = "cluster")) && task.module.starts_with("k8s_") {
+            return failed(crate::machine::NOT_FROM_HERE);
+        }
         return failed(&format!("this agent has no module `{}`", task.module));
     };
     let module = match (spec.decode)(&task.args) {

@@ -46,11 +46,11 @@ impl Spec {
 }
 
 macro_rules! modules {
-    ($($name:ident)*) => {
-        $(mod $name;)*
+    ($($(#[$meta:meta])* $name:ident)*) => {
+        $($(#[$meta])* mod $name;)*
 
         /// Every module, in alphabetical order.
-        pub const MODULES: &[Spec] = &[$(Spec::of::<$name::Args>(stringify!($name)),)*];
+        pub const MODULES: &[Spec] = &[$($(#[$meta])* Spec::of::<$name::Args>(stringify!($name)),)*];
     };
 }
 pub(crate) use modules;

@@ -1,5 +1,9 @@
 //! The agent: serves one runner over its standard streams.
 
+#[cfg(all(target_env = "musl", panic = "abort"))]
+#[path = "agent/unwind.rs"]
+mod unwind;
+
 use std::io::Write as _;
 
 fn main() -> std::process::ExitCode {
