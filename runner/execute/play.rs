@@ -161,6 +161,7 @@ fn run_play(world: &Arc<World>, play: Play, casualties: &mut Casualties) -> Resu
     if let Some(order) = play.setting(Keyword::Order) {
         order_hosts(&mut hosts, &order.value.to_string())?;
     }
+    let all_hosts = hosts.clone();
     hosts.retain(|host| !casualties.failed.contains(host) && !casualties.unreachable.contains(host));
     world.tell(Event::PlayStart { name: name.clone(), hosts: hosts.clone(), place: play.place });
     if hosts.is_empty() {
@@ -175,14 +176,14 @@ fn run_play(world: &Arc<World>, play: Play, casualties: &mut Casualties) -> Resu
         gone: RwLock::default(),
         handlers: RwLock::new(flattened(&play.handlers)),
         included_roles: RwLock::default(),
-        all_hosts: hosts.clone(),
+        all_hosts,
         play,
     });
     for host in &hosts {
         let files = vars_files(world, &run, host)?;
         run.files.write().unwrap_or_else(PoisonError::into_inner).insert(host.clone(), files);
     }
-    for batch in batches(&run, hosts)? {
+    for batch in batches(world, &run, hosts)? {
         *run.batch.write().unwrap_or_else(PoisonError::into_inner) = batch.clone();
         let size = batch.len();
         let mut batch = Batch::new(world, &run, batch);
@@ -290,11 +291,12 @@ fn order_hosts(hosts: &mut [HostName], order: &str) -> Result<(), String> {
 }
 
 /// Cuts the hosts into batches as `serial` says: a number, a percentage, or a list of both whose last one repeats.
-fn batches(run: &PlayRun, hosts: Vec<HostName>) -> Result<Vec<Vec<HostName>>, String> {
+/// A template in it knows what the first host knows, defaults of the play's roles among it.
+fn batches(world: &Arc<World>, run: &Arc<PlayRun>, hosts: Vec<HostName>) -> Result<Vec<Vec<HostName>>, String> {
     let Some(setting) = run.play.setting(Keyword::Serial) else { return Ok(vec![hosts]) };
-    let fixed =
-        crate::template::Templar::new(Arc::new(crate::vars::Fixed(run.play.parent.vars.clone())), Arc::default());
-    let value = fixed.value(&setting.value).map_err(|error| error.diagnostic().render(false))?;
+    let Some(first) = hosts.first() else { return Ok(Vec::new()) };
+    let templar = crate::vars::templar(world, Some(run), first, None);
+    let value = templar.value(&setting.value).map_err(|error| error.diagnostic().render(false))?;
     let sizes = match value {
         Value::List(items) => items.to_vec(),
         one => vec![one],

@@ -357,7 +357,7 @@ impl<'a> Batch<'a> {
 
     /// A rescue sees what failed.
     fn keep_failure(&self, end: &TaskEnd) {
-        keep_failure(self.world, &end.host, end);
+        keep_failure(self.world, self.play, end);
     }
 
     fn fail_host(&mut self, host: &HostName, counted: bool) {
@@ -556,7 +556,7 @@ impl Alone<'_> {
                     return;
                 }
                 Status::Failed if !end.ignored => {
-                    keep_failure(self.world, &self.host, &end);
+                    keep_failure(self.world, self.play, &end);
                     self.cursor.advance();
                     if self.cursor.fail() == AfterFailure::Rescued {
                         self.world.count_rescued(&self.host);
@@ -599,11 +599,13 @@ impl Alone<'_> {
     }
 }
 
-fn keep_failure(world: &World, host: &HostName, end: &TaskEnd) {
+/// Keeps what a `rescue` asks for: the task that failed, and its result.
+fn keep_failure(world: &Arc<World>, play: &Arc<PlayRun>, end: &TaskEnd) {
     let mut failed_task = Map::new();
-    failed_task.insert("name", end.result.get("_task_name").cloned().unwrap_or_default());
+    failed_task.insert("name", own_name(world, play, &end.task, &end.host));
+    failed_task.insert("action", end.task.action.written.as_str());
     let result = Value::map(end.result.clone());
-    world.change_state(host, |state| {
+    world.change_state(&end.host, |state| {
         state.set("ansible_failed_task", Value::map(failed_task));
         state.set("ansible_failed_result", result);
     });
@@ -644,15 +646,20 @@ fn announce_quietly(world: &Arc<World>, play: &Arc<PlayRun>, task: &Arc<Task>, h
     })
 }
 
-/// Returns a task's name as it is shown: its role's before it, templates rendered where they can be.
-pub(super) fn announced_name(world: &Arc<World>, play: &Arc<PlayRun>, task: &Task, host: &HostName) -> String {
-    let own = match task.name() {
+/// Returns a task's name as a host sees it; what it calls, when it has none.
+fn own_name(world: &Arc<World>, play: &Arc<PlayRun>, task: &Task, host: &HostName) -> String {
+    match task.name() {
         Some(setting) if setting.value.truthy() => {
             let templar = crate::vars::templar(world, Some(play), host, Some(task));
             templar.text(&setting.value).unwrap_or_else(|_| setting.value.to_string())
         }
         Some(_) | None => action::shown_name(&task.action),
-    };
+    }
+}
+
+/// Returns a task's name as it is shown: its role's before it, templates rendered where they can be.
+pub(super) fn announced_name(world: &Arc<World>, play: &Arc<PlayRun>, task: &Task, host: &HostName) -> String {
+    let own = own_name(world, play, task, host);
     match task.role() {
         Some(role) => format!("{} : {own}", role.name),
         None => own,

@@ -16,6 +16,7 @@ use crate::value::{Map, Value};
 /// How a task ended on a host, and what it asks of the play.
 #[derive(Debug)]
 pub struct TaskEnd {
+    pub task: Arc<Task>,
     pub host: Arc<str>,
     pub status: Status,
     /// Whether `ignore_errors` or `ignore_unreachable` lets the failure pass.
@@ -227,7 +228,7 @@ impl HostTask<'_> {
             result: end.result.clone(),
             no_log,
             duration_s,
-            verbose_always: action::shows_result(&self.task.action.name),
+            verbose_always: end.status != Status::Skipped && action::shows_result(&self.task.action.name),
         }
     }
 
@@ -263,7 +264,15 @@ impl HostTask<'_> {
         self.register(&end, templar);
         self.world.count(self.host, end.status, changed, ignored);
         self.world.tell(Event::Result(Outcome { is_loop, ..self.outcome(&end, no_log, duration_s, ignored) }));
-        TaskEnd { host: self.host.clone(), status: end.status, ignored, result: end.result, includes, notified }
+        TaskEnd {
+            task: self.task.clone(),
+            host: self.host.clone(),
+            status: end.status,
+            ignored,
+            result: end.result,
+            includes,
+            notified,
+        }
     }
 
     fn register(&self, end: &ItemEnd, templar: &Templar) {
