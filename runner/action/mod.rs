@@ -1,5 +1,6 @@
 //! Actions: what tasks call. Some run here, some prepare a module's arguments here, the rest are modules as they are.
 
+mod argument_spec;
 mod machine;
 mod say;
 mod template;
@@ -94,6 +95,7 @@ actions! {
         "set_fact" => variables::AnyArgs, variables::set_fact;
         "set_stats" => say::SetStatsArgs, say::set_stats;
         "template" => template::Args, template::template;
+        "validate_argument_spec" => argument_spec::Args, argument_spec::validate;
         "wait_for_connection" => machine::WaitArgs, machine::wait_for_connection;
     }
     before_module {

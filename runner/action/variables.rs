@@ -13,17 +13,19 @@ use crate::value::{Map, Value};
 #[derive(Debug, Deserialize)]
 pub(super) struct AnyArgs {}
 
-pub(super) fn set_fact(_: &ItemRun<'_>, _: AnyArgs, args: &Map) -> Result<Map, Failure> {
-    let mut facts = args.clone();
+pub(super) fn set_fact(run: &ItemRun<'_>, _: AnyArgs, args: &Map) -> Result<Map, Failure> {
+    let mut facts = Map::new();
+    for (key, value) in args {
+        let name = if key.holds_template() { run.templar.text(key)?.into() } else { key.clone() };
+        facts.insert(name, value.clone());
+    }
     let cacheable = facts.remove("cacheable").is_some_and(|value| crate::execute::truth(&value));
     if facts.is_empty() {
         return Err(Failure::message("`set_fact` must be given a variable to set"));
     }
     for key in facts.keys() {
         let name = key.to_string();
-        let valid = name.starts_with(|c: char| c.is_alphabetic() || c == '_')
-            && name.chars().all(|c| c.is_alphanumeric() || c == '_');
-        if !valid {
+        if !crate::vars::is_name(&name) {
             return Err(Failure::message(format!(
                 "The variable name '{name}' is not valid. Variables must start with a letter or underscore character, \
                  and contain only letters, numbers and underscores."
@@ -189,8 +191,11 @@ pub(super) fn add_host(run: &ItemRun<'_>, _: AnyArgs, args: &Map) -> Result<Map,
         .filter(|(key, _)| !own.contains(&key.to_string().as_str()))
         .map(|(key, value)| (key.clone(), value.clone()))
         .collect();
-    let mut changed = false;
-    run.world.change_inventory(|inventory| changed = inventory.add_host(&name, &groups, vars.clone()));
+    let (added_name, added_groups, added_vars) = (name.clone(), groups.clone(), vars.clone());
+    let add = move |inventory: &mut crate::inventory::Inventory| {
+        inventory.add_host(&added_name, &added_groups, added_vars.clone())
+    };
+    let changed = run.world.change_inventory(add);
     let mut added = Map::new();
     added.insert("host_name", name.as_str());
     added.insert("groups", Value::list(groups.into_iter().map(Value::from).collect()));
@@ -213,8 +218,8 @@ pub(super) struct GroupByArgs {
 pub(super) fn group_by(run: &ItemRun<'_>, args: GroupByArgs, _: &Map) -> Result<Map, Failure> {
     let group = args.key.replace(' ', "-");
     let parents: Vec<String> = args.parents.iter().map(|parent| parent.replace(' ', "-")).collect();
-    let mut changed = false;
-    run.world.change_inventory(|inventory| changed = inventory.add_to_group(run.host, &group, &parents));
+    let (host, to, below) = (run.host.clone(), group.clone(), parents.clone());
+    let changed = run.world.change_inventory(move |inventory| inventory.add_to_group(&host, &to, &below));
     let mut result = Map::new();
     result.insert("changed", changed);
     result.insert("add_group", group);

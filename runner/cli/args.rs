@@ -190,6 +190,9 @@ pub struct InventoryArguments {
     /// A tree of groups and hosts.
     #[arg(long, group = "what")]
     pub graph: bool,
+    /// More words about how the inventory is read.
+    #[arg(short, long, action = clap::ArgAction::Count)]
+    pub verbose: u8,
     /// With the graph, variables too.
     #[arg(long)]
     pub vars: bool,

@@ -165,6 +165,12 @@ pub fn gather(args: &RunArguments) -> Result<Settings, Problem> {
         step: args.step,
         force_handlers: args.force_handlers
             || config.flag(&["ANSIBLE_FORCE_HANDLERS"], "defaults", "force_handlers", false),
+        error_on_missing_handler: config.flag(
+            &["ANSIBLE_ERROR_ON_MISSING_HANDLER"],
+            "defaults",
+            "error_on_missing_handler",
+            true,
+        ),
         any_errors_fatal: config.flag(&["ANSIBLE_ANY_ERRORS_FATAL"], "defaults", "any_errors_fatal", false),
         gather_facts: get(&["ANSIBLE_GATHERING"], "defaults", "gathering").is_none_or(|how| how != "explicit"),
         default_strategy: get(&["ANSIBLE_STRATEGY"], "defaults", "strategy").unwrap_or_else(|| "linear".to_owned()),

@@ -31,10 +31,30 @@ pub fn inventory(args: InventoryArguments) -> Result<u8, Problem> {
     let text = if args.yaml {
         serde_yaml::to_string(&shown).map_err(|error| Problem::new(error.to_string()))?
     } else {
-        serde_json::to_string_pretty(&shown).map_err(|error| Problem::new(error.to_string()))?
+        python_json(&shown)?
     };
     report::say(text.trim_end());
     Ok(0)
+}
+
+/// Writes JSON as `ansible-inventory` does: four blanks a level, keys in order.
+fn python_json(value: &serde_json::Value) -> Result<String, Problem> {
+    fn sorted(value: &serde_json::Value) -> serde_json::Value {
+        match value {
+            serde_json::Value::Object(entries) => {
+                let mut entries: Vec<_> = entries.iter().map(|(key, value)| (key.clone(), sorted(value))).collect();
+                entries.sort_by(|a, b| a.0.cmp(&b.0));
+                serde_json::Value::Object(entries.into_iter().collect())
+            }
+            serde_json::Value::Array(items) => items.iter().map(sorted).collect(),
+            other => other.clone(),
+        }
+    }
+    let mut bytes = Vec::new();
+    let formatter = serde_json::ser::PrettyFormatter::with_indent(b"    ");
+    let mut serializer = serde_json::Serializer::with_formatter(&mut bytes, formatter);
+    serde::Serialize::serialize(&sorted(value), &mut serializer).map_err(|error| Problem::new(error.to_string()))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 pub fn doc(module: Option<&str>) -> Result<u8, Problem> {

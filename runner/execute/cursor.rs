@@ -19,6 +19,8 @@ struct Frame {
     index: usize,
     /// A failure that goes on to the enclosing block once `always` has run.
     failed: bool,
+    /// Whether a task of it ran, in a role's frame: a role that only skipped has not run.
+    ran: bool,
 }
 
 impl Frame {
@@ -57,7 +59,7 @@ pub struct Cursor {
 impl Cursor {
     /// Begins a section of the play, given as one block. Roles done before stay done.
     pub fn begin(&mut self, section: Arc<Block>) {
-        self.stack = vec![Frame { block: section, section: Section::Tasks, index: 0, failed: false }];
+        self.stack = vec![Frame { block: section, section: Section::Tasks, index: 0, failed: false, ran: false }];
     }
 
     /// Returns the host's next task and where it is; `None` when the section has ended for it. A pending failure that
@@ -87,13 +89,20 @@ impl Cursor {
     /// Puts a block's tasks in the place of the current task: an include's result. What comes next waits for hosts
     /// that are in it.
     pub fn enter(&mut self, block: Arc<Block>) {
-        self.stack.push(Frame { block, section: Section::Tasks, index: 0, failed: false });
+        self.stack.push(Frame { block, section: Section::Tasks, index: 0, failed: false, ran: false });
     }
 
     /// Passes the task that [`Cursor::peek`] returned.
     pub fn advance(&mut self) {
         if let Some(frame) = self.stack.last_mut() {
             frame.index += 1;
+        }
+    }
+
+    /// Notes that a task of the innermost role ran.
+    pub fn mark_ran(&mut self) {
+        if let Some(frame) = self.stack.iter_mut().rev().find(|frame| frame.block.role_entry.is_some()) {
+            frame.ran = true;
         }
     }
 
@@ -130,11 +139,6 @@ impl Cursor {
         }
     }
 
-    /// Returns whether the current task stands in a rescue.
-    pub fn in_rescue(&self) -> bool {
-        self.stack.iter().any(|frame| frame.section == Section::Rescue)
-    }
-
     /// Ends the host's part in the section.
     pub fn end(&mut self) {
         self.stack.clear();
@@ -159,7 +163,7 @@ impl Cursor {
             return;
         }
         let failed = frame.failed;
-        if let (Some(role), false) = (&frame.block.role_entry, failed) {
+        if let (Some(role), false, true) = (&frame.block.role_entry, failed, frame.ran) {
             self.done_roles.insert(role.identity.clone());
         }
         self.pop();

@@ -12,6 +12,8 @@ use crate::value::Value;
 #[derive(Default)]
 pub struct Notified {
     by_host: HashMap<HostName, Vec<Arc<Task>>>,
+    /// Names that hosts notified since: which handlers they mean is told at the flush.
+    names: HashMap<HostName, Vec<String>>,
 }
 
 impl Notified {
@@ -20,33 +22,49 @@ impl Notified {
     /// # Errors
     /// When no handler has that name and none listens to that topic.
     pub fn add(&mut self, world: &Arc<World>, play: &Arc<PlayRun>, host: &HostName, name: &str) -> Result<(), String> {
-        let handlers = play.handlers.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
-        let templar = crate::vars::templar(world, Some(play), host, None);
-        let text = |value: &Value| templar.text(value).unwrap_or_else(|_| value.to_string());
-        let mut found = false;
-        // The last one of a name counts; every one that listens does.
-        let named = handlers.iter().rev().find(|handler| names(handler, &text).iter().any(|own| own == name));
-        let listening = handlers.iter().filter(|handler| listens(handler, name, &text));
-        for handler in named.into_iter().chain(listening) {
-            found = true;
-            let waiting = self.by_host.entry(host.clone()).or_default();
-            if waiting.iter().all(|other| !Arc::ptr_eq(other, handler)) {
-                waiting.push(handler.clone());
-                world.tell(Event::Notified { host: host.clone(), handler: name.to_owned() });
+        if meant(world, play, host, name).is_empty() {
+            let message = format!(
+                "The requested handler '{name}' was not found in either the main handlers list nor in the listening \
+                 handlers list"
+            );
+            if world.options.error_on_missing_handler {
+                return Err(message);
             }
-        }
-        if found {
+            world.tell(Event::Warning(message));
             return Ok(());
         }
-        Err(format!(
-            "The requested handler '{name}' was not found in either the main handlers list nor in the listening handlers list"
-        ))
+        let names = self.names.entry(host.clone()).or_default();
+        if !names.iter().any(|known| known == name) {
+            names.push(name.to_owned());
+        }
+        Ok(())
     }
 
-    /// Returns the next handler in the order of their definition that waits for any of these hosts, with the hosts.
-    pub fn next(&mut self, play: &PlayRun, hosts: &[HostName]) -> Option<(Arc<Task>, Vec<HostName>)> {
+    /// Finds the handlers that the names mean which these hosts notified.
+    pub fn resolve(&mut self, world: &Arc<World>, play: &Arc<PlayRun>, hosts: &[HostName]) {
+        for host in hosts {
+            for name in self.names.remove(host).unwrap_or_default() {
+                let waiting = self.by_host.entry(host.clone()).or_default();
+                for handler in meant(world, play, host, &name) {
+                    if waiting.iter().all(|other| !Arc::ptr_eq(other, &handler)) {
+                        waiting.push(handler);
+                        world.tell(Event::Notified { host: host.clone(), handler: name.clone() });
+                    }
+                }
+            }
+        }
+    }
+
+    /// Returns the first handler at or after `from`, in the order of their definition, that waits for any of these
+    /// hosts, with the hosts and with where to go on.
+    pub fn next(
+        &mut self,
+        play: &PlayRun,
+        hosts: &[HostName],
+        from: usize,
+    ) -> Option<(Arc<Task>, Vec<HostName>, usize)> {
         let handlers = play.handlers.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
-        for handler in handlers {
+        for (at, handler) in handlers.into_iter().enumerate().skip(from) {
             let mut notified = Vec::new();
             for host in hosts {
                 let Some(waiting) = self.by_host.get_mut(host) else { continue };
@@ -56,7 +74,7 @@ impl Notified {
                 }
             }
             if !notified.is_empty() {
-                return Some((handler, notified));
+                return Some((handler, notified, at + 1));
             }
         }
         None
@@ -64,13 +82,46 @@ impl Notified {
 
     pub fn forget(&mut self, host: &str) {
         self.by_host.remove(host);
+        self.names.remove(host);
+    }
+}
+
+/// Returns the handlers that a name means: the last one of that name, and every one that listens to it.
+fn meant(world: &Arc<World>, play: &Arc<PlayRun>, host: &HostName, name: &str) -> Vec<Arc<Task>> {
+    let handlers = play.handlers.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
+    let named = handlers.iter().rev().find(|handler| {
+        let text = |value: &Value| rendered(world, play, host, handler, value);
+        names(handler, &text).iter().any(|own| own == name)
+    });
+    let listening = handlers.iter().filter(|handler| {
+        listens(handler, name, &|value| rendered(world, play, host, handler, value).unwrap_or_default())
+    });
+    named.into_iter().chain(listening).cloned().collect()
+}
+
+/// Renders a handler's name or topic. One whose variables are not there names nothing, and that is told once.
+fn rendered(world: &Arc<World>, play: &Arc<PlayRun>, host: &HostName, handler: &Task, value: &Value) -> Option<String> {
+    if !value.holds_template() {
+        return Some(value.to_string());
+    }
+    match crate::vars::templar(world, Some(play), host, Some(handler)).text(value) {
+        Ok(text) => Some(text),
+        Err(error) => {
+            if handler.listen.is_empty() && play.first_told(&format!("{:?}", handler.place)) {
+                world.tell(Event::Warning(format!(
+                    "Handler '{value}' is unusable because it has no listen topics and the name could not be templated \
+                     (host-specific variables are not supported in handler names). The error: {}",
+                    error.message
+                )));
+            }
+            None
+        }
     }
 }
 
 /// Returns the names that a handler answers to: its own, and with its role's before it.
-fn names(handler: &Task, text: &dyn Fn(&Value) -> String) -> Vec<String> {
-    let Some(name) = handler.name() else { return Vec::new() };
-    let name = text(&name.value);
+fn names(handler: &Task, text: &dyn Fn(&Value) -> Option<String>) -> Vec<String> {
+    let Some(name) = handler.name().and_then(|name| text(&name.value)) else { return Vec::new() };
     match handler.role() {
         Some(role) => vec![format!("{} : {name}", role.name), name],
         None => vec![name],

@@ -1,6 +1,6 @@
 //! Dynamic includes: `include_tasks` and `include_role` read their files when a host comes to them.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use super::item::ItemRun;
@@ -29,16 +29,17 @@ impl Inclusion {
             let name = |value: &Option<Value>, usual: Option<&str>| {
                 value.as_ref().and_then(|value| run.templar.text(value).ok()).or(usual.map(str::to_owned))
             };
-            if let Some(name) = name(&loop_.control.loop_var, Some("item")) {
-                vars.insert("ansible_loop_var", name.as_str());
-                vars.insert(name, item.clone());
-            }
-            for name in [name(&loop_.control.index_var, None), Some("ansible_loop".to_owned())].into_iter().flatten() {
+            let of_loop = [name(&loop_.control.loop_var, Some("item")), name(&loop_.control.index_var, None)];
+            let usual = ["ansible_loop_var", "ansible_index_var", "ansible_loop"].map(str::to_owned);
+            for name in of_loop.into_iter().flatten().chain(usual) {
                 if let Some(value) = run.templar.variable(&name) {
                     vars.insert(name, value);
                 }
             }
-            label = Some(item.to_string());
+            label = Some(match &loop_.control.label {
+                Some(label) => run.templar.text(label).unwrap_or_else(|error| error.message),
+                None => item.to_string(),
+            });
         }
         Inclusion { args, vars, label }
     }
@@ -62,14 +63,14 @@ pub fn load(world: &World, play: &PlayRun, task: &Arc<Task>, inclusion: &Inclusi
         kind: ParentKind::Include,
         keywords: applied(&inclusion.args),
         vars: Arc::new(include_vars(task, inclusion)),
+        notify: applied_notify(&inclusion.args),
         role: None,
         parent: Some(Arc::new(parent_of_include(task))),
     });
     let mut loader = world.loader.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let (tasks, file, handlers, roles) = if &*task.action.name == "include_role" {
         let used = role_use(&inclusion.args, task.action.place)?;
-        let line: Vec<(String, PathBuf)> =
-            task.role().map(|role| (role.name.clone(), role.path.clone())).into_iter().collect();
+        let line = role::line_of(task.role());
         let loaded = loader.role(&used, &parent, &play.play.folder, &line);
         (loaded.items, used.name, loaded.handlers, loaded.roles)
     } else {
@@ -81,6 +82,9 @@ pub fn load(world: &World, play: &PlayRun, task: &Arc<Task>, inclusion: &Inclusi
         let items = loader.tasks(&path, &parent, task.is_handler);
         (items, shown(&path), Vec::new(), Vec::new())
     };
+    let brought = loader.take_brought();
+    let handlers = handlers.into_iter().chain(brought.handlers).collect();
+    let roles = roles.into_iter().chain(brought.roles).collect();
     let problems: Vec<Diagnostic> =
         loader.take_problems().into_iter().filter(|problem| problem.severity == Severity::Error).collect();
     if let Some(first) = problems.first() {
@@ -100,6 +104,7 @@ fn parent_of_include(task: &Task) -> Parent {
         kind: ParentKind::Block,
         keywords: Keywords::default(),
         vars: Arc::default(),
+        notify: Vec::new(),
         role: None,
         parent: Some(task.parent.clone()),
     }
@@ -118,8 +123,19 @@ fn applied(args: &Map) -> Keywords {
     keywords
 }
 
+fn applied_notify(args: &Map) -> Vec<Value> {
+    match args.get("apply").and_then(|apply| apply.get("notify")) {
+        Some(Value::List(names)) => names.to_vec(),
+        Some(name) => vec![name.clone()],
+        None => Vec::new(),
+    }
+}
+
 fn include_vars(task: &Task, inclusion: &Inclusion) -> Map {
     let mut vars = inclusion.vars.clone();
+    if let Some(Value::Map(applied)) = inclusion.args.get("apply").and_then(|apply| apply.get("vars")) {
+        vars.extend((**applied).clone());
+    }
     vars.extend((*task.vars).clone());
     if &*task.action.name == "include_tasks" {
         let own = |key: &Value| !matches!(key.as_str(), Some("file" | "_raw_params" | "apply"));
@@ -138,6 +154,7 @@ fn role_use(args: &Map, place: Place) -> Result<role::RoleUse, String> {
         vars_from: text("vars_from"),
         defaults_from: text("defaults_from"),
         handlers_from: text("handlers_from"),
+        skip_validation: args.get("rolespec_validate").is_some_and(|value| !crate::execute::truth(value)),
         allow_duplicates: Some(args.get("allow_duplicates").is_none_or(Value::truthy)),
         ..role::RoleUse::default()
     })

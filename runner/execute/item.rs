@@ -341,7 +341,19 @@ impl ItemRun<'_> {
         let parents: Vec<_> = self.task.parents().collect();
         let settings = parents.iter().rev().filter_map(|parent| parent.keywords.get(Keyword::Environment));
         for setting in settings.chain(self.task.keywords.get(Keyword::Environment)) {
-            let lists = match self.templar.value(&setting.value)? {
+            let rendered = match self.templar.value(&setting.value) {
+                Ok(rendered) => rendered,
+                // Facts about the environment can't be there before they are gathered.
+                Err(error)
+                    if matches!(&*self.task.action.name, "gather_facts" | "setup")
+                        && error.undefined.is_some()
+                        && (error.message.contains("ansible_env") || error.message.contains("env")) =>
+                {
+                    continue;
+                }
+                Err(error) => return Err(error.into()),
+            };
+            let lists = match rendered {
                 Value::List(items) => items.to_vec(),
                 one => vec![one],
             };

@@ -1,9 +1,12 @@
 //! Walks the plays: which host does which task when.
 
 mod cursor;
+mod flush;
 mod handlers;
 mod include;
+mod including;
 mod item;
+mod meta;
 mod play;
 mod pool;
 mod reach;

@@ -2,15 +2,17 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Instant;
 
 use super::reach::truth;
-use super::strategy::{Batch, Stop};
+use super::strategy::{Announced, Batch, Stop};
 use super::{World, reach};
 use crate::playbook::{ActionCall, Block, Item, Keyword, Keywords, Play, Role, Setting, Task};
 use crate::report::{Event, HostName};
 use crate::source::Place;
+use crate::template::{Folders, Templar};
 use crate::value::{Map, Value};
 use crate::yaml::{Kind, Node};
 
@@ -37,6 +39,12 @@ pub struct PlayRun {
     pub handlers: RwLock<Vec<Arc<Task>>>,
     /// Roles that includes brought.
     included_roles: RwLock<Vec<Arc<Role>>>,
+    /// Whether `meta: end_play` has ended it for all.
+    ended: AtomicBool,
+    /// What was told that is told once.
+    told: Mutex<HashSet<String>>,
+    /// Renders the play's own keywords: no host is known to them.
+    templar: Templar,
 }
 
 impl PlayRun {
@@ -83,9 +91,30 @@ impl PlayRun {
         self.gone.write().unwrap_or_else(PoisonError::into_inner).remove(host);
     }
 
+    /// Ends the play for every host: `meta: end_play`.
+    pub fn end(&self) {
+        self.ended.store(true, Ordering::Relaxed);
+    }
+
+    pub fn is_ended(&self) -> bool {
+        self.ended.load(Ordering::Relaxed)
+    }
+
+    /// Returns whether this is told for the first time.
+    pub fn first_told(&self, what: &str) -> bool {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner).insert(what.to_owned())
+    }
+
+    /// Returns a keyword of the play, rendered; as written when its template fails.
+    pub fn value(&self, keyword: Keyword) -> Option<Value> {
+        let setting = self.play.setting(keyword)?;
+        let value = self.templar.value(&setting.value).unwrap_or_else(|_| setting.value.clone());
+        (!matches!(value, Value::Null | Value::Omit)).then_some(value)
+    }
+
     /// Returns a keyword of the play as a switch.
     pub fn flag(&self, keyword: Keyword, usual: bool) -> bool {
-        self.play.setting(keyword).map_or(usual, |setting| truth(&setting.value))
+        self.value(keyword).map_or(usual, |value| truth(&value))
     }
 }
 
@@ -110,14 +139,13 @@ pub struct Casualties {
 /// Runs plays to their end and returns the exit status.
 pub fn run(world: &Arc<World>, plays: Vec<Play>) -> u8 {
     let started = Instant::now();
-    let mut casualties = Casualties::default();
     let mut stopped = false;
     let mut errors = false;
     for play in plays {
         if world.is_interrupted() || stopped {
             break;
         }
-        match run_play(world, play, &mut casualties) {
+        match run_play(world, play) {
             Ok(Stop::No) => {}
             Ok(Stop::Run) => stopped = true,
             Err(message) => {
@@ -134,17 +162,20 @@ pub fn run(world: &Arc<World>, plays: Vec<Play>) -> u8 {
     if errors {
         return EXIT_ERROR;
     }
+    let casualties = world.casualties.lock().unwrap_or_else(PoisonError::into_inner);
     let failed = if casualties.failed.is_empty() { EXIT_OK } else { EXIT_FAILED };
     let unreachable = if casualties.unreachable.is_empty() { EXIT_OK } else { EXIT_UNREACHABLE };
     failed | unreachable
 }
 
-fn run_play(world: &Arc<World>, play: Play, casualties: &mut Casualties) -> Result<Stop, String> {
+fn run_play(world: &Arc<World>, play: Play) -> Result<Stop, String> {
     let play = Arc::new(play);
-    let fixed = crate::template::Templar::new(
-        Arc::new(crate::vars::Fixed(world.options.extra_vars.clone())),
-        Arc::new(crate::template::Folders::default()),
-    );
+    let prompted = Arc::new(crate::cli::prompt::ask(&play.vars_prompt, &world.options.extra_vars)?);
+    let mut known = crate::vars::static_map(&play.parent, &Map::new());
+    known.extend((*prompted).clone());
+    known.extend((*world.options.extra_vars).clone());
+    let folders = Folders { playbook: play.folder.clone(), ..Folders::default() };
+    let fixed = Templar::new(Arc::new(crate::vars::Fixed(Arc::new(known))), Arc::new(folders));
     let text = |value: &Value| fixed.value(value).map_err(|error| error.diagnostic().render(false));
     let patterns = match text(&play.hosts.value)? {
         Value::List(items) => items.iter().map(Value::to_string).collect::<Vec<_>>().join(","),
@@ -158,11 +189,17 @@ fn run_play(world: &Arc<World>, play: Play, casualties: &mut Casualties) -> Resu
     };
     let inventory = world.inventory();
     let mut hosts = inventory.select(&patterns, world.options.limit.as_deref())?;
+    for (stranger, _) in inventory.strangers(&patterns) {
+        world.tell(Event::Warning(format!("Could not match supplied host pattern, ignoring: {stranger}")));
+    }
     if let Some(order) = play.setting(Keyword::Order) {
-        order_hosts(&mut hosts, &order.value.to_string())?;
+        order_hosts(&mut hosts, &text(&order.value)?.to_string())?;
     }
     let all_hosts = hosts.clone();
-    hosts.retain(|host| !casualties.failed.contains(host) && !casualties.unreachable.contains(host));
+    {
+        let lost = world.casualties.lock().unwrap_or_else(PoisonError::into_inner);
+        hosts.retain(|host| !lost.failed.contains(host) && !lost.unreachable.contains(host));
+    }
     world.tell(Event::PlayStart { name: name.clone(), hosts: hosts.clone(), place: play.place });
     if hosts.is_empty() {
         world.tell(Event::NoHosts);
@@ -170,12 +207,15 @@ fn run_play(world: &Arc<World>, play: Play, casualties: &mut Casualties) -> Resu
     }
     let run = Arc::new(PlayRun {
         name,
-        prompted: Arc::new(crate::cli::prompt::ask(&play.vars_prompt, &world.options.extra_vars)?),
+        prompted,
         files: RwLock::default(),
         batch: RwLock::default(),
         gone: RwLock::default(),
         handlers: RwLock::new(flattened(&play.handlers)),
         included_roles: RwLock::default(),
+        ended: AtomicBool::new(false),
+        told: Mutex::default(),
+        templar: fixed,
         all_hosts,
         play,
     });
@@ -186,49 +226,100 @@ fn run_play(world: &Arc<World>, play: Play, casualties: &mut Casualties) -> Resu
     for batch in batches(world, &run, hosts)? {
         *run.batch.write().unwrap_or_else(PoisonError::into_inner) = batch.clone();
         let size = batch.len();
-        let mut batch = Batch::new(world, &run, batch);
-        let stop = run_batch(world, &run, &mut batch);
-        let lost = batch.casualties();
-        let all_lost = lost.failed.len() + lost.unreachable.len() >= size;
+        let (lost, stop) = run_batch(world, &run, batch);
+        // A batch that is lost as a whole ends the run: the plays to come would do half of what was meant.
+        let all_lost = lost.failed.union(&lost.unreachable).count() >= size;
+        let mut casualties = world.casualties.lock().unwrap_or_else(PoisonError::into_inner);
         casualties.failed.extend(lost.failed);
         casualties.unreachable.extend(lost.unreachable);
-        if stop == Stop::Run || world.is_interrupted() {
-            return Ok(stop);
+        if stop == Stop::Run || all_lost {
+            return Ok(Stop::Run);
         }
-        if all_lost {
-            world.tell(Event::NoHostsLeft);
+        if run.is_ended() || world.is_interrupted() {
             return Ok(Stop::No);
         }
     }
     Ok(Stop::No)
 }
 
-fn run_batch(world: &Arc<World>, run: &Arc<PlayRun>, batch: &mut Batch<'_>) -> Stop {
-    let play = &run.play;
-    let mut sections = Vec::new();
-    if let Some(task) = facts_task(world, run) {
-        sections.push(vec![Item::Task(Arc::new(task))]);
+fn run_batch(world: &Arc<World>, run: &Arc<PlayRun>, hosts: Vec<HostName>) -> (Casualties, Stop) {
+    let sections = sections(world, run);
+    let strategy = run.value(Keyword::Strategy).map(|value| value.to_string());
+    let strategy = strategy.unwrap_or_else(|| world.options.default_strategy.clone());
+    if matches!(strategy.rsplit('.').next(), Some("free" | "host_pinned")) {
+        return run_free(world, run, hosts, &sections);
     }
-    sections.push(play.pre_tasks.clone());
-    sections.push(play.tasks.clone());
-    sections.push(play.post_tasks.clone());
-    for tasks in sections {
-        if tasks.is_empty() {
-            continue;
+    let mut batch = Batch::new(world, run, hosts);
+    let stop = run_sections(run, &mut batch, &sections);
+    (batch.casualties(), stop)
+}
+
+fn run_sections(run: &PlayRun, batch: &mut Batch<'_>, sections: &[(Arc<Block>, bool)]) -> Stop {
+    for (tasks, flush) in sections {
+        if run.is_ended() {
+            break;
         }
-        let block = Block {
+        if batch.section(tasks.clone(), *flush) == Stop::Run {
+            return Stop::Run;
+        }
+    }
+    Stop::No
+}
+
+/// Each host goes through the whole play by itself; the pool runs as many at a time as there are forks.
+fn run_free(
+    world: &Arc<World>,
+    run: &Arc<PlayRun>,
+    hosts: Vec<HostName>,
+    sections: &[(Arc<Block>, bool)],
+) -> (Casualties, Stop) {
+    use rayon::prelude::*;
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(world.options.forks.clamp(1, hosts.len().max(1)))
+        .thread_name(|number| format!("host-{number}"))
+        .build()
+        .expect("the system gives as many threads as there are forks");
+    let announced = Announced::default();
+    let ended: Vec<(Casualties, Stop)> = pool.install(|| {
+        hosts
+            .into_par_iter()
+            .with_max_len(1)
+            .map(|host| {
+                let mut alone = Batch::alone(world, run, host, &announced);
+                let stop = run_sections(run, &mut alone, sections);
+                (alone.casualties(), stop)
+            })
+            .collect()
+    });
+    let mut all = Casualties::default();
+    let mut stop = Stop::No;
+    for (lost, its) in ended {
+        all.failed.extend(lost.failed);
+        all.unreachable.extend(lost.unreachable);
+        stop = if its == Stop::Run { Stop::Run } else { stop };
+    }
+    (all, stop)
+}
+
+/// Returns the play's sections, each with whether handlers are flushed after it.
+fn sections(world: &World, run: &PlayRun) -> Vec<(Arc<Block>, bool)> {
+    let play = &run.play;
+    let block = |tasks: Vec<Item>| {
+        Arc::new(Block {
             place: play.place,
             parent: play.parent.clone(),
             tasks,
             rescue: Vec::new(),
             always: Vec::new(),
             role_entry: None,
-        };
-        if batch.section(Arc::new(block)) == Stop::Run {
-            return Stop::Run;
-        }
+        })
+    };
+    let mut sections = Vec::new();
+    if let Some(task) = facts_task(world, run) {
+        sections.push((block(vec![Item::Task(Arc::new(task))]), false));
     }
-    Stop::No
+    sections.extend([&play.pre_tasks, &play.tasks, &play.post_tasks].map(|tasks| (block(tasks.clone()), true)));
+    sections
 }
 
 /// Returns the task that gathers facts, where the play wants one.

@@ -1,17 +1,17 @@
 //! How hosts go through a play's tasks: in step (`linear`) or each as fast as it can (`free`).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::cursor::{AfterFailure, Cursor};
 use super::handlers::Notified;
-use super::include::{self, Inclusion};
+use super::include::{Included, Inclusion};
 use super::play::Casualties;
 use super::reach::truth;
 use super::task::{HostTask, TaskEnd};
 use super::{ItemRun, PlayRun, World, tags};
 use crate::action;
-use crate::playbook::{Block, Item, Keyword, Task};
+use crate::playbook::{Block, Keyword, Task};
 use crate::report::{Event, HostName, Status, TaskInfo, TaskKind};
 use crate::value::{Map, Value};
 
@@ -23,28 +23,38 @@ pub enum Stop {
     Run,
 }
 
+/// Announcements by their task's address, where hosts come to a task each by itself.
+pub type Announced = Mutex<HashMap<usize, Arc<TaskInfo>>>;
+
 /// Some hosts of a play on their way through its tasks.
 pub struct Batch<'a> {
-    world: &'a Arc<World>,
-    play: &'a Arc<PlayRun>,
-    hosts: Vec<HostName>,
-    cursors: HashMap<HostName, Cursor>,
-    notified: Notified,
-    casualties: Casualties,
+    pub(super) world: &'a Arc<World>,
+    pub(super) play: &'a Arc<PlayRun>,
+    pub(super) hosts: Vec<HostName>,
+    pub(super) cursors: HashMap<HostName, Cursor>,
+    pub(super) notified: Notified,
+    pub(super) casualties: Casualties,
+    /// Hosts that left by themselves: `meta: end_host` and its like.
+    pub(super) ended: HashSet<HostName>,
     /// What was included, so that hosts that ask for the same go on in step.
-    included: Vec<(Arc<Task>, Inclusion, Arc<Block>)>,
-    pool: rayon::ThreadPool,
+    pub(super) included: Vec<(Arc<Task>, Inclusion, Included)>,
+    /// What hosts are worked on in parallel with; a host alone needs none.
+    pool: Option<rayon::ThreadPool>,
+    /// Shared with other batches under the strategy `free`.
+    announced: Option<&'a Announced>,
     stop: bool,
 }
 
 impl<'a> Batch<'a> {
     pub fn new(world: &'a Arc<World>, play: &'a Arc<PlayRun>, hosts: Vec<HostName>) -> Batch<'a> {
-        let threads = world.options.forks.clamp(1, hosts.len().max(1));
-        let pool = rayon::ThreadPoolBuilder::new()
-            .num_threads(threads)
-            .thread_name(|number| format!("host-{number}"))
-            .build()
-            .expect("the system gives as many threads as there are forks");
+        let threads = world.options.forks.min(hosts.len());
+        let pool = (threads > 1).then(|| {
+            rayon::ThreadPoolBuilder::new()
+                .num_threads(threads)
+                .thread_name(|number| format!("host-{number}"))
+                .build()
+                .expect("the system gives as many threads as there are forks")
+        });
         let cursors = hosts.iter().map(|host| (host.clone(), Cursor::default())).collect();
         Batch {
             world,
@@ -53,10 +63,17 @@ impl<'a> Batch<'a> {
             cursors,
             notified: Notified::default(),
             casualties: Casualties::default(),
+            ended: HashSet::new(),
             included: Vec::new(),
             pool,
+            announced: None,
             stop: false,
         }
+    }
+
+    /// A batch of one host, which goes on by itself.
+    pub fn alone(world: &'a Arc<World>, play: &'a Arc<PlayRun>, host: HostName, announced: &'a Announced) -> Batch<'a> {
+        Batch { announced: Some(announced), ..Batch::new(world, play, vec![host]) }
     }
 
     /// Returns the hosts that failed or could not be reached.
@@ -64,38 +81,37 @@ impl<'a> Batch<'a> {
         self.casualties
     }
 
-    /// Runs a section of the play, and the handlers that it notified.
-    pub fn section(&mut self, tasks: Arc<Block>) -> Stop {
-        let hosts = self.play.batch_left();
+    /// Runs a section of the play, then, if `flush` says so, the handlers that it notified.
+    pub fn section(&mut self, tasks: Arc<Block>, flush: bool) -> Stop {
+        let hosts = self.hosts_left();
         for host in &hosts {
             self.cursor(host).begin(tasks.clone());
         }
-        let strategy = self.play.play.setting(Keyword::Strategy).map(|setting| setting.value.to_string());
-        let strategy = strategy.unwrap_or_else(|| self.world.options.default_strategy.clone());
-        match strategy.rsplit('.').next().unwrap_or("linear") {
-            "free" | "host_pinned" => self.free(&hosts),
-            _ => self.linear(&hosts),
+        self.linear(&hosts);
+        if flush {
+            let force = self.world.options.force_handlers || self.play.flag(Keyword::ForceHandlers, false);
+            let gone = |host: &HostName| self.casualties.unreachable.contains(host) || self.ended.contains(host);
+            let hosts =
+                if force { hosts.iter().filter(|host| !gone(host)).cloned().collect() } else { self.hosts_left() };
+            self.flush(&hosts);
         }
-        let force = self.world.options.force_handlers || self.play.flag(Keyword::ForceHandlers, false);
-        let hosts = if force {
-            self.hosts.iter().filter(|host| !self.casualties.unreachable.contains(*host)).cloned().collect()
-        } else {
-            self.play.batch_left()
-        };
-        self.flush(&hosts);
         if self.stop { Stop::Run } else { Stop::No }
     }
 
-    fn cursor(&mut self, host: &HostName) -> &mut Cursor {
+    /// Returns the hosts that are still in the play.
+    pub(super) fn hosts_left(&self) -> Vec<HostName> {
+        let left = self.play.batch_left();
+        self.hosts.iter().filter(|host| left.contains(host)).cloned().collect()
+    }
+
+    pub(super) fn cursor(&mut self, host: &HostName) -> &mut Cursor {
         self.cursors.entry(host.clone()).or_default()
     }
 
     /// Returns the hosts that stand first, at the same task.
     fn first(&mut self, hosts: &[HostName]) -> Option<(Arc<Task>, Vec<HostName>)> {
         let options = &self.world.options;
-        let selected = |task: &Task| {
-            (task.is_handler || tags::selected(task, &options.tags, &options.skip_tags)) && self.world.has_started(task)
-        };
+        let selected = |task: &Task| (task.is_handler || tags::selected(task, options)) && self.world.has_started(task);
         let mut first: Option<(Arc<Task>, super::cursor::Position, Vec<HostName>)> = None;
         for host in hosts {
             let Some(cursor) = self.cursors.get_mut(host) else { continue };
@@ -112,53 +128,20 @@ impl<'a> Batch<'a> {
     }
 
     fn linear(&mut self, hosts: &[HostName]) {
-        while !self.world.is_interrupted() && !self.stop {
-            // A host that failed may have an `always` left to run.
-            let active: Vec<HostName> =
-                hosts.iter().filter(|host| !self.casualties.unreachable.contains(*host)).cloned().collect();
-            let Some((task, group)) = self.first(&active) else { break };
-            self.step(&task, &group);
-        }
+        self.drive(hosts);
         for host in hosts {
             self.settle(host);
         }
     }
 
-    /// Each host goes on by itself; the pool runs as many at a time as there are forks.
-    fn free(&mut self, hosts: &[HostName]) {
-        let infos: Mutex<HashMap<usize, Arc<TaskInfo>>> = Mutex::default();
-        let shared = Mutex::new(std::mem::take(&mut self.notified));
-        let cursors = std::mem::take(&mut self.cursors);
-        let (world, play) = (self.world, self.play);
-        let ended: Vec<(HostName, Cursor, Casualties)> = self.pool.install(|| {
-            use rayon::prelude::*;
-            cursors
-                .into_par_iter()
-                .map(|(host, cursor)| {
-                    let mut alone = Alone {
-                        world,
-                        play,
-                        host: host.clone(),
-                        cursor,
-                        casualties: Casualties::default(),
-                        notified: &shared,
-                        infos: &infos,
-                    };
-                    if hosts.contains(&host) {
-                        alone.run();
-                    }
-                    (host, alone.cursor, alone.casualties)
-                })
-                .collect()
-        });
-        self.notified = shared.into_inner().unwrap_or_else(PoisonError::into_inner);
-        for (host, cursor, lost) in ended {
-            self.cursors.insert(host, cursor);
-            self.casualties.failed.extend(lost.failed);
-            self.casualties.unreachable.extend(lost.unreachable);
-        }
-        for host in hosts {
-            self.settle(host);
+    /// Runs what stands before hosts until nothing does.
+    pub(super) fn drive(&mut self, hosts: &[HostName]) {
+        while !self.world.is_interrupted() && !self.stop && !self.play.is_ended() {
+            // A host that failed may have an `always` left to run.
+            let gone = |host: &HostName| self.casualties.unreachable.contains(host) || self.ended.contains(host);
+            let active: Vec<HostName> = hosts.iter().filter(|host| !gone(host)).cloned().collect();
+            let Some((task, group)) = self.first(&active) else { break };
+            self.step(&task, &group);
         }
     }
 
@@ -175,37 +158,62 @@ impl<'a> Batch<'a> {
             }
             return;
         }
-        let info = announce(self.world, self.play, task, &group[0]);
+        let info = self.announce(task, &group[0]);
         let once = is_run_once(self.world, self.play, task, &group[0]);
         let runners = if once { &group[..1] } else { group };
         let ends = self.run_on(task, &info, runners);
         self.take(task, group, once, ends);
     }
 
+    /// Tells that a task begins.
+    pub(super) fn announce(&self, task: &Arc<Task>, host: &HostName) -> Arc<TaskInfo> {
+        let info = match self.announced {
+            None => announce_quietly(self.world, self.play, task, host),
+            Some(known) => known
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .entry(Arc::as_ptr(task) as usize)
+                .or_insert_with(|| announce_quietly(self.world, self.play, task, host))
+                .clone(),
+        };
+        self.world.tell(Event::TaskStart(info.clone()));
+        info
+    }
+
     /// Runs a task on hosts in parallel, at most `throttle` at a time.
-    fn run_on(&self, task: &Arc<Task>, info: &Arc<TaskInfo>, hosts: &[HostName]) -> Vec<TaskEnd> {
+    pub(super) fn run_on(&self, task: &Arc<Task>, info: &Arc<TaskInfo>, hosts: &[HostName]) -> Vec<TaskEnd> {
         use rayon::prelude::*;
-        let run = |host: &HostName| HostTask { world: self.world, play: self.play, host, task, info }.run();
+        // Whoever has not begun when the user asks to stop does not begin.
+        let run = |host: &HostName| {
+            let task = HostTask { world: self.world, play: self.play, host, task, info };
+            (!self.world.is_interrupted()).then(|| task.run())
+        };
         let throttle = task
             .inherited(Keyword::Throttle)
             .and_then(|setting| setting.value.to_string().parse::<usize>().ok())
             .filter(|throttle| *throttle > 0)
             .unwrap_or(usize::MAX);
+        let Some(pool) = &self.pool else { return hosts.iter().filter_map(run).collect() };
         let waves = hosts.chunks(throttle.min(hosts.len().max(1)));
         waves
-            .flat_map(|wave| self.pool.install(|| wave.par_iter().with_max_len(1).map(run).collect::<Vec<_>>()))
+            .flat_map(|wave| pool.install(|| wave.par_iter().with_max_len(1).filter_map(run).collect::<Vec<_>>()))
             .collect()
     }
 
     /// Moves each host on as its end says.
     fn take(&mut self, task: &Arc<Task>, group: &[HostName], once: bool, mut ends: Vec<TaskEnd>) {
         let mut included: Vec<(usize, Vec<HostName>)> = Vec::new();
-        let fatal = |batch: &Self| {
-            once || batch.world.options.any_errors_fatal
-                || task.inherited(Keyword::AnyErrorsFatal).is_some_and(|setting| truth(&setting.value))
-        };
         for end in &mut ends {
+            let ran = match end.status {
+                Status::Ok | Status::Changed | Status::Failed => true,
+                Status::Unreachable => end.ignored,
+                Status::Skipped => false,
+            };
+            if ran {
+                self.cursor(&end.host).mark_ran();
+            }
             let blocks = if end.includes.is_empty() { Ok(Vec::new()) } else { self.include(task, end) };
+            let hosts = if once { group.to_vec() } else { vec![end.host.clone()] };
             match blocks {
                 Ok(blocks) => {
                     for at in &blocks {
@@ -214,124 +222,59 @@ impl<'a> Batch<'a> {
                             None => included.push((*at, vec![end.host.clone()])),
                         }
                     }
-                    let hosts = if once { group } else { std::slice::from_ref(&end.host) };
-                    for host in hosts.to_vec() {
-                        self.go_on(&host, &blocks);
-                    }
+                    hosts.iter().for_each(|host| self.go_on(host, &blocks));
                 }
-                Err(message) => self.fail_include(task, end, &message),
+                Err(message) => {
+                    hosts.iter().for_each(|host| self.go_on(host, &[]));
+                    self.fail_include(task, end, &message);
+                }
             }
         }
         for (at, hosts) in included {
-            let (_, inclusion, _) = &self.included[at];
-            let file = self.file_of(at);
-            self.world.tell(Event::Included { file, hosts, item: inclusion.label.clone() });
+            let (_, inclusion, read) = &self.included[at];
+            let (file, item) = (read.file.clone(), inclusion.label.clone());
+            self.world.tell(Event::Included { file, hosts, item });
         }
+        self.judge_all(task, once, &ends);
+    }
+
+    /// Notes what failed, and what that means for the other hosts.
+    pub(super) fn judge_all(&mut self, task: &Arc<Task>, once: bool, ends: &[TaskEnd]) {
         let mut failed_any = false;
-        for end in &ends {
+        for end in ends {
             failed_any |= self.judge(end);
         }
-        if failed_any && fatal(self) {
-            let others: Vec<HostName> = self.play.batch_left();
-            for host in others.iter().filter(|host| ends.iter().all(|end| end.host != **host)) {
-                self.fail_host(host, false);
+        let wanted = |setting: &crate::playbook::Setting| {
+            let host = &self.hosts[0];
+            crate::vars::templar(self.world, Some(self.play), host, Some(task))
+                .value(&setting.value)
+                .is_ok_and(|value| truth(&value))
+        };
+        let fatal = once
+            || match task.inherited(Keyword::AnyErrorsFatal) {
+                Some(setting) => wanted(setting),
+                None => self.world.options.any_errors_fatal,
+            };
+        if failed_any && fatal {
+            for host in self.hosts_left() {
+                if ends.iter().all(|end| end.host != host || !matches!(end.status, Status::Failed)) {
+                    self.fail_host(&host, false);
+                }
             }
-            for end in ends.iter().filter(|end| !matches!(end.status, Status::Failed | Status::Unreachable)) {
-                self.fail_host(&end.host, false);
-            }
-            self.stop |= self.play.batch_left().is_empty() && !self.any_pending();
         }
         if failed_any && self.too_many_failed() {
-            self.stop = true;
-            for host in self.hosts.clone() {
+            for host in self.hosts_left() {
                 self.cursor(&host).end();
+                self.casualties.failed.insert(host.clone());
+                self.play.leave(&host);
             }
+            self.world.tell(Event::NoHostsLeft);
+            self.stop = true;
         }
-    }
-
-    fn any_pending(&mut self) -> bool {
-        let hosts = self.hosts.clone();
-        self.first(&hosts).is_some()
-    }
-
-    /// Passes the task; included blocks come in its place.
-    fn go_on(&mut self, host: &HostName, blocks: &[usize]) {
-        let blocks: Vec<Arc<Block>> = blocks.iter().map(|at| self.included[*at].2.clone()).collect();
-        let play = self.play.clone();
-        let cursor = self.cursor(host);
-        match blocks.len() {
-            0 => cursor.advance(),
-            1 => cursor.enter(blocks[0].clone()),
-            _ => cursor.enter(together(&play, blocks.into_iter().map(Item::Block).collect())),
-        }
-    }
-
-    /// Reads what a host includes, or finds it read; returns indices into `included`.
-    fn include(&mut self, task: &Arc<Task>, end: &TaskEnd) -> Result<Vec<usize>, String> {
-        let mut found = Vec::new();
-        for inclusion in &end.includes {
-            let known =
-                self.included.iter().position(|(other, asked, _)| Arc::ptr_eq(other, task) && asked == inclusion);
-            let at = match known {
-                Some(at) => at,
-                None => {
-                    let read = include::load(self.world, self.play, task, inclusion)?;
-                    let public = inclusion.args.get("public").is_some_and(truth);
-                    self.play.add_role(read.roles, &read.handlers, public);
-                    self.included.push((task.clone(), inclusion.clone(), read.block));
-                    self.included.len() - 1
-                }
-            };
-            found.push(at);
-        }
-        Ok(found)
-    }
-
-    fn file_of(&self, at: usize) -> String {
-        let (task, inclusion, block) = &self.included[at];
-        if &*task.action.name == "include_role" {
-            let name = inclusion.args.get("name").or_else(|| inclusion.args.get("role"));
-            return name.map(Value::to_string).unwrap_or_default();
-        }
-        let first = block.tasks.iter().map(|item| match item {
-            Item::Task(task) => task.place,
-            Item::Block(block) => block.place,
-        });
-        let path = first.filter_map(crate::source::Place::path).next();
-        let named = inclusion.args.get("file").or_else(|| inclusion.args.get("_raw_params")).map(Value::to_string);
-        match path {
-            Some(path) => std::path::absolute(&path).unwrap_or(path).display().to_string(),
-            None => named.unwrap_or_default(),
-        }
-    }
-
-    /// An include that can't be read fails its host; the task itself had gone well.
-    fn fail_include(&mut self, task: &Arc<Task>, end: &mut TaskEnd, message: &str) {
-        let info = announce_quietly(self.world, self.play, task, &end.host);
-        let mut result = Map::new();
-        result.insert("msg", message);
-        result.insert("failed", true);
-        end.status = Status::Failed;
-        end.result = result.clone();
-        self.world.count(&end.host, Status::Failed, false, false);
-        self.world.tell(Event::Result(crate::report::Outcome {
-            host: end.host.clone(),
-            delegated: None,
-            task: info,
-            status: Status::Failed,
-            ignored: false,
-            is_loop: false,
-            item: None,
-            result,
-            no_log: false,
-            duration_s: 0.0,
-            verbose_always: false,
-        }));
-        self.cursor(&end.host.clone()).advance();
     }
 
     /// Notes notifications and failures; returns whether the host failed.
-    fn judge(&mut self, end: &TaskEnd) -> bool {
+    pub(super) fn judge(&mut self, end: &TaskEnd) -> bool {
         for name in &end.notified {
             if let Err(message) = self.notified.add(self.world, self.play, &end.host, name) {
                 self.world.tell(Event::Error(message));
@@ -342,8 +285,8 @@ impl<'a> Batch<'a> {
         match end.status {
             Status::Failed if !end.ignored => {
                 self.keep_failure(end);
-                self.fail_host(&end.host, true);
-                true
+                // What a rescue takes up is no failure of the play.
+                self.fail_host(&end.host, true) != AfterFailure::Rescued
             }
             Status::Unreachable if !end.ignored => {
                 self.casualties.unreachable.insert(end.host.clone());
@@ -357,10 +300,15 @@ impl<'a> Batch<'a> {
 
     /// A rescue sees what failed.
     fn keep_failure(&self, end: &TaskEnd) {
-        keep_failure(self.world, self.play, end);
+        let task = failed_task(self.world, self.play, end);
+        let result = Value::map(end.result.clone());
+        self.world.change_state(&end.host, |state| {
+            state.set("ansible_failed_task", task);
+            state.set("ansible_failed_result", result);
+        });
     }
 
-    fn fail_host(&mut self, host: &HostName, counted: bool) {
+    pub(super) fn fail_host(&mut self, host: &HostName, counted: bool) -> AfterFailure {
         let after = self.cursor(host).fail();
         match after {
             AfterFailure::Rescued if counted => self.world.count_rescued(host),
@@ -370,6 +318,7 @@ impl<'a> Batch<'a> {
                 self.play.leave(host);
             }
         }
+        after
     }
 
     /// At a section's end, a host is gone or it goes on.
@@ -385,239 +334,42 @@ impl<'a> Batch<'a> {
     }
 
     fn too_many_failed(&self) -> bool {
-        let Some(setting) = self.play.play.setting(Keyword::MaxFailPercentage) else { return false };
-        let Ok(most) = setting.value.to_string().trim_end_matches('%').parse::<f64>() else { return false };
-        let lost = self.casualties.failed.len() + self.casualties.unreachable.len();
+        let Some(value) = self.play.value(Keyword::MaxFailPercentage) else { return false };
+        let Ok(most) = value.to_string().trim_end_matches('%').parse::<f64>() else { return false };
+        let lost = self.casualties.failed.len();
         lost as f64 / self.hosts.len().max(1) as f64 * 100.0 > most
     }
-
-    /// Runs the handlers that wait for these hosts, those too that they notify themselves.
-    fn flush(&mut self, hosts: &[HostName]) {
-        while !self.world.is_interrupted() {
-            let hosts: Vec<HostName> =
-                hosts.iter().filter(|host| !self.casualties.unreachable.contains(*host)).cloned().collect();
-            let Some((handler, notified)) = self.notified.next(self.play, &hosts) else { return };
-            let info = announce(self.world, self.play, &handler, &notified[0]);
-            let once = is_run_once(self.world, self.play, &handler, &notified[0]);
-            let runners = if once { &notified[..1] } else { &notified[..] };
-            let ends = self.run_on(&handler, &info, runners);
-            for end in ends {
-                if !end.includes.is_empty() {
-                    self.run_included_handlers(&handler, &end);
-                }
-                for name in &end.notified {
-                    if let Err(message) = self.notified.add(self.world, self.play, &end.host, name) {
-                        self.world.tell(Event::Error(message));
-                    }
-                }
-                if matches!(end.status, Status::Failed) && !end.ignored {
-                    self.keep_failure(&end);
-                    self.fail_host(&end.host, true);
-                    self.notified.forget(&end.host);
-                } else if end.status == Status::Unreachable && !end.ignored {
-                    self.casualties.unreachable.insert(end.host.clone());
-                    self.play.leave(&end.host);
-                }
-            }
-        }
-    }
-
-    /// A handler that includes tasks runs them at once on its host.
-    fn run_included_handlers(&mut self, handler: &Arc<Task>, end: &TaskEnd) {
-        let blocks = match self.include(handler, end) {
-            Ok(blocks) => blocks,
-            Err(message) => {
-                self.world.tell(Event::Error(message));
-                self.fail_host(&end.host, true);
-                return;
-            }
-        };
-        let before = self.cursor(&end.host).clone();
-        for at in blocks {
-            let block = self.included[at].2.clone();
-            self.cursor(&end.host).begin(block);
-            self.linear(std::slice::from_ref(&end.host));
-        }
-        if !self.cursor(&end.host).is_failing() {
-            self.cursors.insert(end.host.clone(), before);
-        }
-    }
-
-    fn meta(&mut self, task: &Arc<Task>, group: &[HostName]) {
-        let word = task.action.args.get("_raw_params").map(Value::to_string).unwrap_or_default();
-        let mut meant = Vec::new();
-        for host in group {
-            match holds(self.world, self.play, task, host) {
-                Ok(true) => meant.push(host.clone()),
-                Ok(false) => {}
-                Err(message) => {
-                    self.world.tell(Event::Error(message));
-                    self.cursor(host).advance();
-                    self.fail_host(host, false);
-                    continue;
-                }
-            }
-            self.cursor(host).advance();
-        }
-        if meant.is_empty() {
-            return;
-        }
-        match word.trim() {
-            "flush_handlers" => self.flush(&meant),
-            "end_play" => self.hosts.clone().iter().for_each(|host| self.cursor(host).end()),
-            "end_batch" => self.hosts.clone().iter().for_each(|host| self.cursor(host).end()),
-            "end_host" => {
-                for host in &meant {
-                    self.cursor(host).end();
-                    self.play.leave(host);
-                }
-            }
-            "end_role" => meant.iter().for_each(|host| self.cursor(host).end_role()),
-            "clear_host_errors" => {
-                for host in self.hosts.clone() {
-                    self.cursor(&host).clear_failure();
-                    self.casualties.failed.remove(&host);
-                    self.casualties.unreachable.remove(&host);
-                    self.play.come_back(&host);
-                }
-            }
-            "clear_facts" => {
-                for host in &meant {
-                    self.world.change_state(host, |state| {
-                        state.facts = Arc::default();
-                        state.injected = Arc::default();
-                    });
-                }
-            }
-            "reset_connection" => {
-                for host in &meant {
-                    let templar = crate::vars::templar(self.world, Some(self.play), host, Some(task));
-                    if let Ok(reach) = super::reach::of(self.world, Some(self.play), Some(task), host, host, &templar) {
-                        self.world.connections.close(&reach.target);
-                    }
-                }
-            }
-            // Checked when the playbook was read: what is left needs nothing done.
-            _ => {}
-        }
-    }
 }
 
-/// Returns what one task included several times over as one block.
-fn together(play: &PlayRun, tasks: Vec<Item>) -> Arc<Block> {
-    Arc::new(Block {
-        place: play.play.place,
-        parent: play.play.parent.clone(),
-        tasks,
-        rescue: Vec::new(),
-        always: Vec::new(),
-        role_entry: None,
-    })
-}
-
-/// One host that goes on by itself.
-struct Alone<'a> {
-    world: &'a Arc<World>,
-    play: &'a Arc<PlayRun>,
-    host: HostName,
-    cursor: Cursor,
-    casualties: Casualties,
-    notified: &'a Mutex<Notified>,
-    /// Announcements by their task's address, since each host comes by itself.
-    infos: &'a Mutex<HashMap<usize, Arc<TaskInfo>>>,
-}
-
-impl Alone<'_> {
-    fn run(&mut self) {
-        let options = &self.world.options;
-        while !self.world.is_interrupted() {
-            let selected =
-                |task: &Task| tags::selected(task, &options.tags, &options.skip_tags) && self.world.has_started(task);
-            let Some((task, _)) = self.cursor.peek(&selected) else { return };
-            if &*task.action.name == "meta" {
-                self.cursor.advance();
-                continue;
-            }
-            let info = self.info(&task);
-            self.world.tell(Event::TaskStart(info.clone()));
-            let end = HostTask { world: self.world, play: self.play, host: &self.host, task: &task, info: &info }.run();
-            let mut notified = self.notified.lock().unwrap_or_else(PoisonError::into_inner);
-            for name in &end.notified {
-                if let Err(message) = notified.add(self.world, self.play, &self.host, name) {
-                    self.world.tell(Event::Error(message));
-                }
-            }
-            drop(notified);
-            match end.status {
-                Status::Unreachable if !end.ignored => {
-                    self.casualties.unreachable.insert(self.host.clone());
-                    self.play.leave(&self.host);
-                    self.cursor.end();
-                    return;
-                }
-                Status::Failed if !end.ignored => {
-                    keep_failure(self.world, self.play, &end);
-                    self.cursor.advance();
-                    if self.cursor.fail() == AfterFailure::Rescued {
-                        self.world.count_rescued(&self.host);
-                    }
-                }
-                Status::Ok | Status::Changed | Status::Skipped | Status::Failed | Status::Unreachable => {
-                    self.include(&task, &end);
-                }
-            }
-        }
+/// Returns a task as `ansible_failed_task` shows it: its keywords, its action and arguments.
+fn failed_task(world: &Arc<World>, play: &Arc<PlayRun>, end: &TaskEnd) -> Value {
+    let task = &end.task;
+    let templar = crate::vars::templar(world, Some(play), &end.host, Some(task));
+    let shown = |value: &Value| templar.value(value).unwrap_or_else(|_| value.clone());
+    let mut map = Map::new();
+    for (keyword, setting) in task.keywords.iter() {
+        map.insert(keyword.name(), shown(&setting.value));
     }
-
-    /// Passes the task; what it included comes in its place.
-    fn include(&mut self, task: &Arc<Task>, end: &TaskEnd) {
-        let mut tasks = Vec::new();
-        for inclusion in &end.includes {
-            match include::load(self.world, self.play, task, inclusion) {
-                Ok(read) => {
-                    let public = inclusion.args.get("public").is_some_and(truth);
-                    self.play.add_role(read.roles, &read.handlers, public);
-                    tasks.push(Item::Block(read.block));
-                }
-                Err(message) => {
-                    self.world.tell(Event::Error(message));
-                    self.cursor.advance();
-                    self.cursor.fail();
-                    return;
-                }
-            }
-        }
-        if tasks.is_empty() { self.cursor.advance() } else { self.cursor.enter(together(self.play, tasks)) }
-    }
-
-    fn info(&self, task: &Arc<Task>) -> Arc<TaskInfo> {
-        let mut infos = self.infos.lock().unwrap_or_else(PoisonError::into_inner);
-        infos
-            .entry(Arc::as_ptr(task) as usize)
-            .or_insert_with(|| announce_quietly(self.world, self.play, task, &self.host))
-            .clone()
-    }
+    let name = task.name().map(|name| shown(&name.value)).unwrap_or_else(|| action::shown_name(&task.action).into());
+    map.insert("name", name);
+    map.insert("action", task.action.written.as_str());
+    map.insert("args", shown(&Value::Map(task.action.args.clone())));
+    map.insert("vars", Value::Map(task.vars.clone()));
+    Value::map(map)
 }
 
-/// Keeps what a `rescue` asks for: the task that failed, and its result.
-fn keep_failure(world: &Arc<World>, play: &Arc<PlayRun>, end: &TaskEnd) {
-    let mut failed_task = Map::new();
-    failed_task.insert("name", own_name(world, play, &end.task, &end.host));
-    failed_task.insert("action", end.task.action.written.as_str());
-    let result = Value::map(end.result.clone());
-    world.change_state(&end.host, |state| {
-        state.set("ansible_failed_task", Value::map(failed_task));
-        state.set("ansible_failed_result", result);
-    });
-}
-
-fn is_run_once(world: &Arc<World>, play: &Arc<PlayRun>, task: &Task, host: &HostName) -> bool {
+pub(super) fn is_run_once(world: &Arc<World>, play: &Arc<PlayRun>, task: &Task, host: &HostName) -> bool {
     let Some(setting) = task.inherited(Keyword::RunOnce) else { return false };
     crate::vars::templar(world, Some(play), host, Some(task)).value(&setting.value).is_ok_and(|value| truth(&value))
 }
 
 /// Returns whether a task's conditions hold for a host.
-fn holds(world: &Arc<World>, play: &Arc<PlayRun>, task: &Arc<Task>, host: &HostName) -> Result<bool, String> {
+pub(super) fn holds(
+    world: &Arc<World>,
+    play: &Arc<PlayRun>,
+    task: &Arc<Task>,
+    host: &HostName,
+) -> Result<bool, String> {
     let templar = crate::vars::templar(world, Some(play), host, Some(task));
     for condition in task.conditions() {
         if !templar.condition(condition).map_err(|error| error.diagnostic().render(false))? {
@@ -627,14 +379,12 @@ fn holds(world: &Arc<World>, play: &Arc<PlayRun>, task: &Arc<Task>, host: &HostN
     Ok(true)
 }
 
-/// Tells that a task begins.
-fn announce(world: &Arc<World>, play: &Arc<PlayRun>, task: &Arc<Task>, host: &HostName) -> Arc<TaskInfo> {
-    let info = announce_quietly(world, play, task, host);
-    world.tell(Event::TaskStart(info.clone()));
-    info
-}
-
-fn announce_quietly(world: &Arc<World>, play: &Arc<PlayRun>, task: &Arc<Task>, host: &HostName) -> Arc<TaskInfo> {
+pub(super) fn announce_quietly(
+    world: &Arc<World>,
+    play: &Arc<PlayRun>,
+    task: &Arc<Task>,
+    host: &HostName,
+) -> Arc<TaskInfo> {
     let check = task.inherited(Keyword::CheckMode).map_or(world.options.check, |setting| truth(&setting.value));
     Arc::new(TaskInfo {
         id: world.next_id(),
@@ -646,20 +396,15 @@ fn announce_quietly(world: &Arc<World>, play: &Arc<PlayRun>, task: &Arc<Task>, h
     })
 }
 
-/// Returns a task's name as a host sees it; what it calls, when it has none.
-fn own_name(world: &Arc<World>, play: &Arc<PlayRun>, task: &Task, host: &HostName) -> String {
-    match task.name() {
+/// Returns a task's name as it is shown: its role's before it, templates rendered where they can be.
+pub(super) fn announced_name(world: &Arc<World>, play: &Arc<PlayRun>, task: &Task, host: &HostName) -> String {
+    let own = match task.name() {
         Some(setting) if setting.value.truthy() => {
             let templar = crate::vars::templar(world, Some(play), host, Some(task));
             templar.text(&setting.value).unwrap_or_else(|_| setting.value.to_string())
         }
         Some(_) | None => action::shown_name(&task.action),
-    }
-}
-
-/// Returns a task's name as it is shown: its role's before it, templates rendered where they can be.
-pub(super) fn announced_name(world: &Arc<World>, play: &Arc<PlayRun>, task: &Task, host: &HostName) -> String {
-    let own = own_name(world, play, task, host);
+    };
     match task.role() {
         Some(role) => format!("{} : {own}", role.name),
         None => own,

@@ -1,15 +1,26 @@
 //! Which tasks a run takes: `--tags` and `--skip-tags`.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
+use super::RunOptions;
 use crate::playbook::Task;
-use crate::value::Value;
+use crate::template::Templar;
+use crate::value::{Map, Value};
 
-/// Returns a task's tags, its parents' included. Those that hold a template count as written.
-pub fn tags_of(task: &Task) -> BTreeSet<String> {
+/// Returns a task's tags, its parents' included. No host is known to their templates: what encloses the task is, and
+/// the command line. One that fails counts as written.
+pub fn tags_of(task: &Task, extra_vars: &Map) -> BTreeSet<String> {
     let mut tags = BTreeSet::new();
     for value in task.tags() {
-        match value {
+        let rendered = if value.holds_template() {
+            let known = crate::vars::static_map(&task.parent, extra_vars);
+            let templar = Templar::new(Arc::new(crate::vars::Fixed(Arc::new(known))), Arc::default());
+            templar.value(value).unwrap_or_else(|_| value.clone())
+        } else {
+            value.clone()
+        };
+        match &rendered {
             Value::List(items) => items.iter().for_each(|item| add(&mut tags, item)),
             one => add(&mut tags, one),
         }
@@ -23,11 +34,12 @@ fn add(tags: &mut BTreeSet<String>, value: &Value) {
 }
 
 /// Returns whether a run with these tags takes the task. Source: `Taggable.evaluate_tags` as documented.
-pub fn selected(task: &Task, only: &[String], skip: &[String]) -> bool {
-    if only.is_empty() && skip.is_empty() {
-        return !tags_of(task).contains("never");
+pub fn selected(task: &Task, options: &RunOptions) -> bool {
+    let tags = tags_of(task, &options.extra_vars);
+    if options.tags.is_empty() && options.skip_tags.is_empty() {
+        return !tags.contains("never");
     }
-    chosen(&tags_of(task), only, skip)
+    chosen(&tags, &options.tags, &options.skip_tags)
 }
 
 fn chosen(tags: &BTreeSet<String>, only: &[String], skip: &[String]) -> bool {

@@ -16,8 +16,8 @@ use crate::value::{Map, Value};
 /// How a task ended on a host, and what it asks of the play.
 #[derive(Debug)]
 pub struct TaskEnd {
-    pub task: Arc<Task>,
     pub host: Arc<str>,
+    pub task: Arc<Task>,
     pub status: Status,
     /// Whether `ignore_errors` or `ignore_unreachable` lets the failure pass.
     pub ignored: bool,
@@ -42,6 +42,8 @@ struct Rounds {
     loop_var: String,
     index_var: Option<String>,
     extended: bool,
+    /// Whether `ansible_loop` holds all items.
+    all_items: bool,
     pause_s: f64,
 }
 
@@ -53,10 +55,13 @@ impl HostTask<'_> {
         let templar = crate::vars::templar(self.world, Some(self.play), self.host, Some(self.task));
         let no_log = self.flag(&templar, Keyword::NoLog);
         let mut includes = Vec::new();
-        let (end, is_loop) = match &self.task.loop_ {
-            None => (self.one(templar.clone(), no_log, None, &mut includes), false),
-            Some(loop_) => (self.rounds(loop_, &templar, no_log, &mut includes), true),
+        let end = match &self.task.loop_ {
+            None => self.one(templar.clone(), no_log, None, &mut includes),
+            Some(loop_) => self.rounds(loop_, &templar, no_log, &mut includes),
         };
+        // A loop whose items can't be told has had no rounds that told of it.
+        let is_loop = end.result.get("results").and_then(Value::as_list).is_some_and(|rounds| !rounds.is_empty())
+            && self.task.loop_.is_some();
         self.finish(end, is_loop, &templar, no_log, includes, started.elapsed().as_secs_f64())
     }
 
@@ -129,6 +134,7 @@ impl HostTask<'_> {
         let count = rounds.items.len();
         let mut results = Vec::new();
         let mut ends: Vec<ItemEnd> = Vec::new();
+        let mut templar = templar.clone();
         for (index, item) in rounds.items.iter().enumerate() {
             if index > 0 && rounds.pause_s > 0.0 {
                 self.world.sleep(std::time::Duration::from_secs_f64(rounds.pause_s));
@@ -144,7 +150,10 @@ impl HostTask<'_> {
                 end.result.insert("ansible_index_var", name.as_str());
             }
             let label = match &loop_.control.label {
-                Some(label) => inner.value(label).map_or_else(|error| error.message, |label| label.to_string()),
+                Some(label) => self
+                    .with_registered(&inner, &end.result)
+                    .value(label)
+                    .map_or_else(|error| error.message, |label| label.to_string()),
                 None => item.to_string(),
             };
             end.result.insert("_ansible_item_label", label.as_str());
@@ -153,6 +162,12 @@ impl HostTask<'_> {
                 ..self.outcome(&end, no_log, started.elapsed().as_secs_f64(), false)
             }));
             results.push(Value::map(end.result.clone()));
+            // What a round sets, the next one sees.
+            let registers = self.task.keywords.get(Keyword::Register).is_some();
+            if registers || end.result.contains_key("ansible_facts") {
+                let now = crate::vars::templar(self.world, Some(self.play), self.host, Some(self.task));
+                templar = self.with_registered(&now, &end.result);
+            }
             let stop = end.status == Status::Unreachable || self.world.is_interrupted();
             let broken = match &loop_.control.break_when {
                 Some(condition) => self.with_registered(&inner, &end.result).condition(condition).unwrap_or(false),
@@ -212,6 +227,7 @@ impl HostTask<'_> {
             loop_var: text(&control.loop_var)?.unwrap_or_else(|| "item".to_owned()),
             index_var: text(&control.index_var)?,
             extended: flag(&control.extended)?,
+            all_items: control.extended_allitems.is_none() || flag(&control.extended_allitems)?,
             pause_s,
         })
     }
@@ -252,7 +268,7 @@ impl HostTask<'_> {
         let changed = end.result.get("changed").is_some_and(truth);
         let mut notified = Vec::new();
         if end.status == Status::Changed || (changed && ignored) {
-            for name in &self.task.notify {
+            for name in self.task.notifies() {
                 match templar.value(name) {
                     Ok(Value::List(items)) => notified.extend(items.iter().map(Value::to_string)),
                     Ok(Value::Null | Value::Omit) => {}
@@ -265,8 +281,8 @@ impl HostTask<'_> {
         self.world.count(self.host, end.status, changed, ignored);
         self.world.tell(Event::Result(Outcome { is_loop, ..self.outcome(&end, no_log, duration_s, ignored) }));
         TaskEnd {
-            task: self.task.clone(),
             host: self.host.clone(),
+            task: self.task.clone(),
             status: end.status,
             ignored,
             result: end.result,
@@ -302,7 +318,9 @@ fn names_of(rounds: &Rounds, index: usize, item: &Value) -> Vec<(String, Value)>
         let count = rounds.items.len();
         let number = |number: usize| Value::Int(number as i64);
         let mut loop_ = Map::new();
-        loop_.insert("allitems", Value::list(rounds.items.clone()));
+        if rounds.all_items {
+            loop_.insert("allitems", Value::list(rounds.items.clone()));
+        }
         loop_.insert("index", number(index + 1));
         loop_.insert("index0", number(index));
         loop_.insert("first", index == 0);

@@ -7,6 +7,7 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
+use super::play::Casualties;
 use super::pool::Pool;
 use crate::inventory::Inventory;
 use crate::playbook::{Loader, Task};
@@ -32,6 +33,8 @@ pub struct RunOptions {
     pub start_at_task: Option<String>,
     pub step: bool,
     pub force_handlers: bool,
+    /// Whether to notify a handler that there is not fails the host; else it is only warned of.
+    pub error_on_missing_handler: bool,
     pub any_errors_fatal: bool,
     /// Whether plays that do not say so gather facts.
     pub gather_facts: bool,
@@ -60,9 +63,14 @@ pub struct ConnectOptions {
     pub task_timeout: Option<Duration>,
 }
 
+type InventoryChange = Box<dyn Fn(&mut Inventory) -> bool + Send + Sync>;
+
 pub struct World {
     pub options: RunOptions,
     inventory: RwLock<Arc<Inventory>>,
+    inventory_changes: Mutex<Vec<InventoryChange>>,
+    /// The hosts that the run has lost so far.
+    pub(super) casualties: Mutex<Casualties>,
     states: RwLock<HashMap<HostName, Arc<RwLock<HostState>>>>,
     pub connections: Pool,
     pub loader: Mutex<Loader>,
@@ -94,6 +102,8 @@ impl World {
             started,
             options,
             inventory: RwLock::new(Arc::new(inventory)),
+            inventory_changes: Mutex::default(),
+            casualties: Mutex::default(),
             states: RwLock::default(),
             connections: Pool::default(),
             loader: Mutex::new(loader),
@@ -109,10 +119,27 @@ impl World {
         self.inventory.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Changes the inventory: `add_host` and `group_by`.
-    pub fn change_inventory(&self, change: impl FnOnce(&mut Inventory)) {
+    /// Changes the inventory: `add_host` and `group_by`. The change is made again when the inventory is read anew.
+    pub fn change_inventory(&self, change: impl Fn(&mut Inventory) -> bool + Send + Sync + 'static) -> bool {
         let mut inventory = self.inventory.write().unwrap_or_else(PoisonError::into_inner);
-        change(Arc::make_mut(&mut inventory));
+        let changed = change(Arc::make_mut(&mut inventory));
+        if changed {
+            self.inventory_changes.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(change));
+        }
+        changed
+    }
+
+    /// Takes an inventory that was read anew, with the changes that the run has made so far.
+    pub fn replace_inventory(&self, mut fresh: Inventory) {
+        for change in self.inventory_changes.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            change(&mut fresh);
+        }
+        *self.inventory.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(fresh);
+    }
+
+    /// Forgives the hosts that earlier plays lost: `meta: clear_host_errors`.
+    pub fn clear_casualties(&self) {
+        *self.casualties.lock().unwrap_or_else(PoisonError::into_inner) = Casualties::default();
     }
 
     /// Returns what a host has come to know.

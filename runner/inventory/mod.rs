@@ -29,6 +29,9 @@ const UNGROUPED: &str = "ungrouped";
 pub struct Inventory {
     hosts: IndexMap<Name, Host>,
     groups: IndexMap<Name, Group>,
+    /// Files of `group_vars/` and `host_vars/` whose groups and hosts may come during the run.
+    waiting_groups: IndexMap<Name, [Arc<Map>; 2]>,
+    waiting_hosts: IndexMap<Name, [Arc<Map>; 2]>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -64,10 +67,18 @@ impl Inventory {
     }
 
     fn group(&mut self, name: &str) -> &mut Group {
+        if !self.groups.contains_key(name) {
+            let files = self.waiting_groups.shift_remove(name).unwrap_or_default();
+            self.groups.insert(name.into(), Group { files, ..Group::default() });
+        }
         self.groups.entry(name.into()).or_default()
     }
 
     fn host(&mut self, name: &str, place: Place) -> &mut Host {
+        if !self.hosts.contains_key(name) {
+            let files = self.waiting_hosts.shift_remove(name).unwrap_or_default();
+            self.hosts.insert(name.into(), Host { files, ..Host::default() });
+        }
         let host = self.hosts.entry(name.into()).or_default();
         host.implicit = false;
         if host.place.is_nowhere() {

@@ -22,7 +22,8 @@ pub struct Reader<'a> {
     pub problems: Vec<Diagnostic>,
 }
 
-/// Reads sources in their order; later ones win. `playbooks` are the folders whose `group_vars/` and `host_vars/`
+/// Reads sources in their order; later ones win. Where there are none, the machine itself is the only host, over a
+/// local connection. `playbooks` are the folders whose `group_vars/` and `host_vars/`
 /// count too.
 pub fn read(sources: &[String], playbooks: &[PathBuf], vault: &Vault) -> (Inventory, Vec<Diagnostic>) {
     let mut inventory = Inventory::new();
@@ -30,7 +31,7 @@ pub fn read(sources: &[String], playbooks: &[PathBuf], vault: &Vault) -> (Invent
     let mut folders: Vec<PathBuf> = Vec::new();
     for source in sources {
         let path = Path::new(source);
-        if source.contains(',') {
+        if source.contains(',') && !path.exists() {
             for name in source.split(',').map(str::trim).filter(|name| !name.is_empty()) {
                 reader.listed(&mut inventory, name);
             }
@@ -52,6 +53,10 @@ pub fn read(sources: &[String], playbooks: &[PathBuf], vault: &Vault) -> (Invent
     }
     for folder in playbooks {
         reader.vars_folders(&mut inventory, folder, 1);
+    }
+    if sources.is_empty() {
+        let vars = Map::from_iter([("ansible_connection".into(), "local".into())]);
+        inventory.add_host("localhost", &[super::UNGROUPED.to_owned()], vars);
     }
     for name in ["localhost", "127.0.0.1", "::1"] {
         inventory.ensure_implicit(name);
@@ -206,7 +211,15 @@ impl Reader<'_> {
                 }
             }
         }
+        for name in self.others_in(&groups, |name| inventory.groups.contains_key(name)) {
+            let vars = self.vars_without_problems(&groups, &name);
+            add(&mut inventory.waiting_groups.entry(name.into()).or_default()[which], vars);
+        }
         let hosts = folder.join("host_vars");
+        for name in self.others_in(&hosts, |name| inventory.hosts.contains_key(name)) {
+            let vars = self.vars_without_problems(&hosts, &name);
+            add(&mut inventory.waiting_hosts.entry(name.into()).or_default()[which], vars);
+        }
         if hosts.is_dir() {
             for name in inventory.host_list() {
                 let vars = self.vars_of(&hosts, &name);
@@ -217,6 +230,34 @@ impl Reader<'_> {
                 }
             }
         }
+    }
+
+    /// Returns the names in a folder of variables that nobody has yet: they may come during the run.
+    fn others_in(&mut self, folder: &Path, known: impl Fn(&str) -> bool) -> Vec<String> {
+        let mut names: Vec<String> = fs::read_dir(folder)
+            .map(|entries| {
+                entries
+                    .filter_map(Result::ok)
+                    .map(|entry| entry.file_name().to_string_lossy().into_owned())
+                    .map(|name| {
+                        let short = [".yml", ".yaml", ".json"].iter().find_map(|ending| name.strip_suffix(ending));
+                        short.unwrap_or(&name).to_owned()
+                    })
+                    .filter(|name| !name.starts_with('.') && !known(name))
+                    .collect()
+            })
+            .unwrap_or_default();
+        names.sort();
+        names.dedup();
+        names
+    }
+
+    /// Reads variables of a name that nobody has yet: a mistake in them is nobody's yet either.
+    fn vars_without_problems(&mut self, folder: &Path, name: &str) -> Map {
+        let before = self.problems.len();
+        let vars = self.vars_of(folder, name);
+        self.problems.truncate(before);
+        vars
     }
 
     fn vars_of(&mut self, folder: &Path, name: &str) -> Map {

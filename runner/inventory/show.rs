@@ -14,7 +14,7 @@ pub fn list_json(inventory: &Inventory) -> Value {
         }
     }
     let mut all = Map::new();
-    all.insert("_meta".into(), json!({ "hostvars": hostvars }));
+    all.insert("_meta".into(), json!({ "hostvars": hostvars, "profile": "inventory_legacy" }));
     let top = children_of_all(inventory);
     all.insert(ALL.into(), json!({ "children": top }));
     for (name, group) in &inventory.groups {

@@ -83,10 +83,10 @@ fn tags_text(value: &Value) -> String {
 
 fn tasks(items: &[Item], options: &RunOptions, listing: Listing, all: &mut BTreeSet<String>, text: &mut String) {
     super::visit(items, &mut |task| {
-        if &*task.action.name == "meta" || !selected(task, &options.tags, &options.skip_tags) {
+        if !selected(task, options) {
             return;
         }
-        let tags = tags_of(task);
+        let tags = tags_of(task, &options.extra_vars);
         all.extend(tags.iter().cloned());
         if listing.tasks {
             let name = match task.name() {

@@ -48,13 +48,13 @@ fn check_hosts(play: &Play, inventory: &Inventory, problems: &mut Vec<Diagnostic
     if let Err(message) = inventory.select(&patterns, None) {
         problems.push(Diagnostic::error(play.hosts.place, message));
     }
+    // A name that nobody has may come during the run; one that is nearly somebody's is worth a word now.
     for (name, meant) in inventory.strangers(&patterns) {
-        let mut problem =
-            Diagnostic::warning(play.hosts.place, format!("could not match supplied host pattern, ignoring: {name}"));
         if let Some(meant) = meant {
-            problem = problem.help(format!("did you mean `{meant}`?"));
+            let message = format!("no host or group `{name}` in the inventory");
+            let warning = Diagnostic::warning(play.hosts.place, message).help(format!("did you mean `{meant}`?"));
+            problems.push(warning);
         }
-        problems.push(problem);
     }
 }
 

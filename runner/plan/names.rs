@@ -34,7 +34,7 @@ pub(super) fn check(play: &Play, problems: &mut Vec<Diagnostic>) {
     }
     for section in sections {
         visit(section, &mut |task| {
-            for name in task.notify.iter().flat_map(items) {
+            for name in task.notifies().iter().flat_map(items) {
                 let Value::Str(text) = &name else { continue };
                 if name.holds_template() || known.iter().any(|known| known == text.as_str()) {
                     continue;

@@ -58,7 +58,8 @@ fn keyword_value(keyword: Keyword, written: &Value, problems: &mut Vec<Diagnosti
 fn condition(written: &Value, problems: &mut Vec<Diagnostic>) {
     match written {
         Value::List(items) => items.iter().for_each(|item| condition(item, problems)),
-        Value::Str(text) => {
+        // One that is itself a template is read when it has been rendered.
+        Value::Str(text) if !crate::value::may_be_template(text.as_str()) => {
             if let Err(error) = template::syntax_of_condition(text) {
                 problems.push(error.diagnostic());
             }
@@ -106,7 +107,7 @@ fn register(task: &Task, problems: &mut Vec<Diagnostic>) {
     let valid = name.starts_with(|c: char| c.is_alphabetic() || c == '_')
         && name.chars().all(|c| c.is_alphanumeric() || c == '_');
     if !valid && !crate::value::may_be_template(&name) {
-        let message = format!("`{name}` is no valid variable name");
+        let message = format!("Invalid variable name `{name}`");
         problems
             .push(Diagnostic::error(setting.place, message).help("letters, digits and `_`, not starting with a digit"));
     }

@@ -79,7 +79,13 @@ const RAW: &[(&str, &[&str])] = &[
 pub(super) fn read(name: &str, node: &Node) -> Result<Map, Diagnostic> {
     match &node.kind {
         Kind::Null => Ok(Map::new()),
-        Kind::Map(entries) => Ok(entries.iter().map(|(key, value)| (Value::str(key.text()), value.value())).collect()),
+        Kind::Map(entries) => {
+            let name = |key: &Node| match key.value() {
+                Value::Str(text) if text.is_template() => Value::Str(text),
+                _ => Value::str(key.text()),
+            };
+            Ok(entries.iter().map(|(key, value)| (name(key), value.value())).collect())
+        }
         Kind::Str { text, .. } => read_text(name, text, node),
         Kind::Bool(_) | Kind::Int(_) | Kind::Float(_) if FREE_FORM.contains(&name) => {
             read_text(name, &node.text(), node)
@@ -122,7 +128,7 @@ fn read_text(name: &str, text: &str, node: &Node) -> Result<Map, Diagnostic> {
         args.insert(key, text_value(&value));
     }
     if !rest.is_empty() {
-        if args.is_empty() && text.trim_start().starts_with("{{") {
+        if args.is_empty() && !FREE_FORM.contains(&name) && text.trim_start().starts_with("{{") {
             args.insert("_variable_params", text_value(text.trim()));
             return Ok(args);
         }

@@ -117,6 +117,12 @@ impl Task {
         self.keywords.get(Keyword::Name)
     }
 
+    /// Returns the handlers to notify: the task's own, else those of the nearest parent that names some.
+    pub fn notifies(&self) -> &[Value] {
+        let inherited = || self.parents().map(|parent| parent.notify.as_slice()).find(|names| !names.is_empty());
+        if self.notify.is_empty() { inherited().unwrap_or(&[]) } else { &self.notify }
+    }
+
     /// Returns every condition that must hold, outermost first.
     pub fn conditions(&self) -> Vec<&Value> {
         let mut all: Vec<&Value> = Vec::new();
@@ -143,6 +149,8 @@ pub struct Parent {
     pub kind: ParentKind,
     pub keywords: Keywords,
     pub vars: Arc<Map>,
+    /// Handlers that tasks below notify, unless they name some themselves.
+    pub notify: Vec<Value>,
     pub role: Option<Arc<Role>>,
     pub parent: Option<Arc<Parent>>,
 }
@@ -166,14 +174,16 @@ pub struct Role {
     pub path: PathBuf,
     pub defaults: Arc<Map>,
     pub vars: Arc<Map>,
-    /// What the role was given where it is named.
+    /// What the role was given where it is named: keys of the entry that are no keywords.
     pub params: Arc<Map>,
+    /// `vars` of that entry: weaker than the role's own `vars/`.
+    pub entry_vars: Arc<Map>,
     pub allow_duplicates: bool,
     /// Equal for two uses of the role with the same parameters: it runs once unless it allows duplicates.
     pub identity: String,
     pub argument_specs: Option<Value>,
-    /// The names of the roles that depend on it, nearest first.
-    pub parents: Vec<String>,
+    /// The roles that depend on it, nearest first.
+    pub chain: Vec<Arc<Role>>,
 }
 
 /// What a task is repeated over.

@@ -5,14 +5,15 @@ use std::sync::Arc;
 
 use super::keyword::{Setting, Where};
 use super::read::{IMPORT_DEPTH_LIMIT, Loader};
-use super::{Item, Keyword, Parent, ParentKind, Play, Prompt};
+use super::{Keyword, Parent, ParentKind, Play, Prompt};
 use crate::source::{Diagnostic, nearest};
 use crate::value::{Map, Value};
 use crate::yaml::{Kind, Node};
 
 const KEYS: &[&str] =
     &["hosts", "vars", "vars_files", "vars_prompt", "roles", "pre_tasks", "tasks", "post_tasks", "handlers"];
-const IMPORT: &[&str] = &["import_playbook", "ansible.builtin.import_playbook", "vars"];
+const IMPORT: &[&str] =
+    &["import_playbook", "ansible.builtin.import_playbook", "ansible.legacy.import_playbook", "vars"];
 
 impl Loader {
     pub(super) fn plays(&mut self, path: &Path, parent: &Arc<Parent>) -> Vec<Play> {
@@ -25,7 +26,7 @@ impl Loader {
         };
         let mut plays = Vec::new();
         for node in nodes {
-            if let Some((_, file)) = node.entries().iter().find(|(key, _)| IMPORT[..2].contains(&key.text().as_str())) {
+            if let Some((_, file)) = node.entries().iter().find(|(key, _)| IMPORT[..3].contains(&key.text().as_str())) {
                 plays.extend(self.import_playbook(node, file, path, parent));
             } else {
                 plays.extend(self.play(node, path, parent));
@@ -38,18 +39,22 @@ impl Loader {
         let place = Where::BLOCK;
         let (mut keywords, unknown) = self.keywords(node, place, IMPORT);
         for key in unknown {
-            self.unknown_key(key, "an imported playbook", place, IMPORT);
+            self.unknown_key(key, "a PlaybookInclude", place, IMPORT);
         }
+        let mut own = Map::new();
+        if let Some(more) = node.get("vars") {
+            own = self.mapping(more, "`vars`");
+        }
+        let around =
+            Arc::new(Parent { vars: Arc::new(own.clone()), parent: Some(parent.clone()), ..Parent::default() });
         let written = self.value(file);
-        let Some(name) = self.static_text(&written, file.place) else { return Vec::new() };
+        let Some(name) = self.static_text(&written, file.place, &around) else { return Vec::new() };
         let (name, vars_in_line) = match super::parse_key_values(&name) {
             Ok((pairs, rest)) if !rest.is_empty() => (rest, pairs),
             Ok(_) | Err(_) => (name, Vec::new()),
         };
         let mut vars: Map = vars_in_line.into_iter().map(|(key, value)| (key.into(), value.into())).collect();
-        if let Some(more) = node.get("vars") {
-            vars.extend(self.mapping(more, "`vars`"));
-        }
+        vars.extend(own);
         if self.depth == IMPORT_DEPTH_LIMIT {
             self.problem(Diagnostic::error(file.place, "playbooks import one another in a circle"));
             return Vec::new();
@@ -60,6 +65,7 @@ impl Loader {
             kind: ParentKind::Import,
             keywords,
             vars: Arc::new(vars),
+            notify: Vec::new(),
             role: None,
             parent: Some(parent.clone()),
         });
@@ -82,18 +88,27 @@ impl Loader {
         };
         let Some(hosts) = node.get("hosts") else {
             let mut problem = Diagnostic::error(node.place, "a play must have `hosts`");
-            let meant = entries.iter().find(|(key, _)| nearest(&key.text(), ["hosts", "import_playbook"]).is_some());
+            let stranger = |key: &Node| {
+                let name = key.text();
+                Keyword::of(&name, Where::PLAY).is_none() && !KEYS.contains(&name.as_str())
+            };
+            if let Some((key, _)) = entries.iter().find(|(key, _)| crate::action::canonical(&key.text()).is_some()) {
+                let message = format!("'{}' is not a valid attribute for a Play", key.text());
+                self.problem(Diagnostic::error(key.place, message).help("tasks stand below a play's `tasks:`"));
+                return None;
+            }
+            let meant = entries
+                .iter()
+                .find(|(key, _)| stranger(key) && nearest(&key.text(), ["hosts", "import_playbook"]).is_some());
             if let Some((key, _)) = meant {
                 problem = Diagnostic { place: key.place, ..problem };
-            } else if entries.iter().any(|(key, _)| Keyword::of(&key.text(), Where::TASK).is_none()) {
-                problem = problem.help("this looks like a task: tasks stand below a play's `tasks:`");
             }
             self.problem(problem);
             return None;
         };
         let (keywords, unknown) = self.keywords(node, Where::PLAY, KEYS);
         for key in unknown {
-            self.unknown_key(key, "a play", Where::PLAY, KEYS);
+            self.unknown_key(key, "a Play", Where::PLAY, KEYS);
         }
         let mut vars = Map::new();
         if let Some(written) = node.get("vars") {
@@ -103,6 +118,7 @@ impl Loader {
             kind: ParentKind::Play,
             keywords,
             vars: Arc::new(vars),
+            notify: Vec::new(),
             role: None,
             parent: Some(outer.clone()),
         });
@@ -146,7 +162,13 @@ impl Loader {
         play.tasks.extend(section("tasks", false));
         play.post_tasks = section("post_tasks", false);
         play.handlers.extend(section("handlers", true));
-        self.imported_roles(&mut play);
+        let brought = self.take_brought();
+        for role in brought.roles {
+            if play.roles.iter().all(|known| !Arc::ptr_eq(known, &role)) {
+                play.roles.push(role);
+            }
+        }
+        play.handlers.extend(brought.handlers);
         Some(play)
     }
 
@@ -155,32 +177,6 @@ impl Loader {
         match node.items() {
             Some(items) => items.iter().flat_map(|item| self.mapping(item, "`vars`")).collect(),
             None => self.mapping(node, "`vars`"),
-        }
-    }
-
-    /// Adds the roles that static imports among the tasks brought, and their handlers.
-    fn imported_roles(&mut self, play: &mut Play) {
-        fn collect(items: &[Item], roles: &mut Vec<Arc<super::Role>>) {
-            for item in items {
-                let Item::Block(block) = item else { continue };
-                if let Some(role) = &block.role_entry
-                    && roles.iter().all(|known| !Arc::ptr_eq(known, role))
-                {
-                    roles.push(role.clone());
-                }
-                collect(&block.tasks, roles);
-                collect(&block.rescue, roles);
-                collect(&block.always, roles);
-            }
-        }
-        let known = play.roles.len();
-        for items in [&play.pre_tasks, &play.tasks, &play.post_tasks] {
-            collect(items, &mut play.roles);
-        }
-        let parent = play.parent.clone();
-        for role in play.roles[known..].to_vec() {
-            let handlers = self.role_handlers(&role, &parent);
-            play.handlers.extend(handlers);
         }
     }
 

@@ -30,6 +30,15 @@ pub struct Loader {
     problems: Vec<Diagnostic>,
     /// How deep imports are nested now.
     pub(super) depth: usize,
+    /// The roles that static imports brought since it was last asked for, with their handlers.
+    pub(super) brought: Brought,
+}
+
+/// Roles that tasks brought, and the handlers that came with them.
+#[derive(Debug, Default)]
+pub struct Brought {
+    pub roles: Vec<Arc<super::Role>>,
+    pub handlers: Vec<Item>,
 }
 
 /// How deep playbooks, tasks and roles may import one another: more is a circle.
@@ -37,7 +46,7 @@ pub(super) const IMPORT_DEPTH_LIMIT: usize = 50;
 
 impl Loader {
     pub fn new(options: Options) -> Loader {
-        Loader { options, files: HashMap::new(), problems: Vec::new(), depth: 0 }
+        Loader { options, files: HashMap::new(), problems: Vec::new(), depth: 0, brought: Brought::default() }
     }
 
     /// Reads a playbook with all it imports. What could be read comes back, mistakes are in [`Loader::take_problems`].
@@ -66,6 +75,11 @@ impl Loader {
 
     pub fn vault(&self) -> &Vault {
         &self.options.vault
+    }
+
+    /// Returns the roles and handlers that static imports have brought, and forgets them.
+    pub fn take_brought(&mut self) -> Brought {
+        std::mem::take(&mut self.brought)
     }
 
     /// Returns the mistakes and warnings found so far, and forgets them.
@@ -171,7 +185,7 @@ impl Loader {
         let name = key.text();
         let known =
             Keyword::ALL.iter().filter(|keyword| keyword.places().includes(place)).map(|keyword| keyword.name());
-        let mut problem = Diagnostic::error(key.place, format!("`{name}` is not a keyword of {what}"));
+        let mut problem = Diagnostic::error(key.place, format!("'{name}' is not a valid attribute for {what}"));
         if let Some(meant) = nearest(&name, known.chain(others.iter().copied())) {
             problem = problem.help(format!("did you mean `{meant}`?"));
         }
@@ -210,13 +224,15 @@ impl Loader {
         }
     }
 
-    /// Renders the name of something imported before any host is known: only the command line's variables are there.
-    pub(super) fn static_text(&mut self, value: &Value, place: Place) -> Option<String> {
+    /// Renders the name of something imported before any host is known: the variables of what encloses it and of the
+    /// command line are there.
+    pub(super) fn static_text(&mut self, value: &Value, place: Place, parent: &Arc<Parent>) -> Option<String> {
         if !value.holds_template() {
             return Some(value.to_string());
         }
+        let known = crate::vars::static_map(parent, &self.options.extra_vars);
         let templar = crate::template::Templar::new(
-            Arc::new(crate::vars::Fixed(self.options.extra_vars.clone())),
+            Arc::new(crate::vars::Fixed(Arc::new(known))),
             Arc::new(crate::template::Folders::default()),
         );
         match templar.text(value) {

@@ -22,13 +22,16 @@ pub struct RoleUse {
     pub name: String,
     pub place: Place,
     pub keywords: Keywords,
-    /// Its parameters: `vars`, and any key of the entry that is no keyword.
+    /// Its parameters: any key of the entry that is no keyword.
     pub params: Map,
+    pub vars: Map,
     pub tasks_from: Option<String>,
     pub vars_from: Option<String>,
     pub defaults_from: Option<String>,
     pub handlers_from: Option<String>,
     pub allow_duplicates: Option<bool>,
+    /// Whether its arguments are not held against its specification.
+    pub skip_validation: bool,
 }
 
 /// A role that was read, ready to run.
@@ -57,7 +60,7 @@ impl Loader {
             return (items, handlers);
         };
         for node in nodes {
-            let Some(role_use) = self.role_use(node) else { continue };
+            let Some(role_use) = self.role_use(node, parent) else { continue };
             let loaded = self.role(&role_use, parent, &folder_of(path), &[]);
             items.extend(loaded.items);
             handlers.extend(loaded.handlers);
@@ -67,10 +70,10 @@ impl Loader {
     }
 
     /// Reads an entry of `roles` or `dependencies`.
-    fn role_use(&mut self, node: &Node) -> Option<RoleUse> {
+    fn role_use(&mut self, node: &Node, parent: &Arc<Parent>) -> Option<RoleUse> {
         if let Kind::Str { .. } = &node.kind {
             let value = self.value(node);
-            let name = self.static_text(&value, node.place)?;
+            let name = self.static_text(&value, node.place, parent)?;
             return Some(RoleUse { name, place: node.place, ..RoleUse::default() });
         }
         let Some(written) = node.get("role").or_else(|| node.get("name")).or_else(|| node.get("src")) else {
@@ -78,7 +81,7 @@ impl Loader {
             return None;
         };
         let value = self.value(written);
-        let name = self.static_text(&value, written.place)?;
+        let name = self.static_text(&value, written.place, parent)?;
         let (keywords, unknown) = self.keywords(node, Where::ROLE, ROLE_KEYS);
         let mut params = Map::new();
         for key in unknown {
@@ -87,24 +90,16 @@ impl Loader {
                 params.insert(key.text(), value);
             }
         }
-        if let Some(vars) = node.get("vars") {
-            params.extend(self.mapping(vars, "`vars`"));
-        }
+        let vars = node.get("vars").map(|vars| self.mapping(vars, "`vars`")).unwrap_or_default();
         let tasks_from = node.get("tasks_from").map(Node::text);
-        Some(RoleUse { name, place: written.place, keywords, params, tasks_from, ..RoleUse::default() })
+        Some(RoleUse { name, place: written.place, keywords, params, vars, tasks_from, ..RoleUse::default() })
     }
 
     /// Reads a role and what it depends on. `folder` is the playbook's, `parents` the roles that led here.
-    pub fn role(
-        &mut self,
-        used: &RoleUse,
-        outer: &Arc<Parent>,
-        folder: &Path,
-        parents: &[(String, PathBuf)],
-    ) -> LoadedRole {
+    pub fn role(&mut self, used: &RoleUse, outer: &Arc<Parent>, folder: &Path, parents: &[Arc<Role>]) -> LoadedRole {
         let mut loaded = LoadedRole::default();
         let Some(path) = self.find_role(&used.name, used.place, folder, parents) else { return loaded };
-        if parents.len() >= IMPORT_DEPTH_LIMIT || parents.iter().filter(|(_, parent)| *parent == path).count() > 1 {
+        if parents.len() >= IMPORT_DEPTH_LIMIT || parents.iter().filter(|parent| parent.path == path).count() > 1 {
             let message = format!("role `{}` depends on itself", used.name);
             self.problem(Diagnostic::error(used.place, message));
             return loaded;
@@ -118,35 +113,42 @@ impl Loader {
             defaults: Arc::new(self.role_variables(&path, "defaults", used.defaults_from.as_deref(), used.place)),
             vars: Arc::new(self.role_variables(&path, "vars", used.vars_from.as_deref(), used.place)),
             params: Arc::new(used.params.clone()),
+            entry_vars: Arc::new(used.vars.clone()),
             allow_duplicates,
             identity: format!(
-                "{}|{:?}|{:?}|{:?}",
+                "{}|{:?}|{:?}|{:?}|{:?}|{:?}",
                 path.display(),
                 used.params,
+                used.vars,
                 used.tasks_from,
-                used.keywords.get(super::Keyword::When).map(|setting| &setting.value)
+                used.keywords.get(super::Keyword::When).map(|setting| &setting.value),
+                used.keywords.get(super::Keyword::Tags).map(|setting| &setting.value),
             ),
             argument_specs: self.argument_specs(&path, meta.as_ref()),
-            parents: parents.iter().rev().map(|(name, _)| name.clone()).collect(),
+            chain: parents.iter().rev().cloned().collect(),
             path: path.clone(),
         });
         let parent = Arc::new(Parent {
             kind: ParentKind::Role,
             keywords: used.keywords.clone(),
             vars: Arc::default(),
+            notify: Vec::new(),
             role: Some(role.clone()),
             parent: Some(outer.clone()),
         });
         let mut line = parents.to_vec();
-        line.push((used.name.clone(), path.clone()));
+        line.push(role.clone());
         for node in meta.as_ref().and_then(|meta| meta.get("dependencies")).and_then(Node::items).unwrap_or(&[]) {
-            let Some(dependency) = self.role_use(node) else { continue };
+            let Some(dependency) = self.role_use(node, &parent) else { continue };
             let before = self.role(&dependency, &parent_without_role(&parent, outer), folder, &line);
             loaded.items.extend(before.items);
             loaded.handlers.extend(before.handlers);
             loaded.roles.extend(before.roles);
         }
-        let tasks = self.role_tasks(&path, used, &parent);
+        let mut tasks = self.role_tasks(&path, used, &parent);
+        if let Some(task) = validation(&role, used, &parent) {
+            tasks.insert(0, Item::Task(Arc::new(task)));
+        }
         loaded.items.push(Item::Block(Arc::new(Block {
             place: used.place,
             parent: parent.clone(),
@@ -175,18 +177,6 @@ impl Loader {
             Some(file) => self.tasks(&file, parent, kind == "handlers"),
             None => Vec::new(),
         }
-    }
-
-    /// Reads the handlers of a role that an import brought.
-    pub(super) fn role_handlers(&mut self, role: &Arc<Role>, play: &Arc<Parent>) -> Vec<Item> {
-        let parent = Arc::new(Parent {
-            kind: ParentKind::Role,
-            keywords: Keywords::default(),
-            vars: Arc::default(),
-            role: Some(role.clone()),
-            parent: Some(play.clone()),
-        });
-        self.role_items(&role.path, "handlers", None, &parent)
     }
 
     fn role_node(&mut self, role: &Path, kind: &str, from: Option<&str>, place: Place) -> Option<Node> {
@@ -224,10 +214,10 @@ impl Loader {
         own.or_else(|| meta.and_then(|meta| meta.get("argument_specs").cloned())).map(|node| self.value(&node))
     }
 
-    fn find_role(&mut self, name: &str, place: Place, folder: &Path, parents: &[(String, PathBuf)]) -> Option<PathBuf> {
+    fn find_role(&mut self, name: &str, place: Place, folder: &Path, parents: &[Arc<Role>]) -> Option<PathBuf> {
         let mut folders = vec![folder.join("roles")];
         folders.extend(self.options.roles_path.iter().cloned());
-        folders.extend(parents.iter().rev().filter_map(|(_, path)| path.parent().map(Path::to_owned)));
+        folders.extend(parents.iter().rev().filter_map(|role| role.path.parent().map(Path::to_owned)));
         folders.push(folder.to_owned());
         let mut candidates: Vec<PathBuf> = folders.iter().map(|folder| folder.join(name)).collect();
         if let [namespace, collection, role] = name.split('.').collect::<Vec<_>>()[..] {
@@ -262,8 +252,7 @@ impl Loader {
         let parent = import_parent(task);
         let folder = folder_of(&task.file);
         let playbook = task.role().map_or(folder, |role| role.path.parent().map(folder_of_roles).unwrap_or_default());
-        let line: Vec<(String, PathBuf)> =
-            task.role().map(|role| (role.name.clone(), role.path.clone())).into_iter().collect();
+        let line = line_of(task.role());
         if self.depth == IMPORT_DEPTH_LIMIT {
             self.problem(Diagnostic::error(task.place, "roles import one another in a circle"));
             return Vec::new();
@@ -271,6 +260,8 @@ impl Loader {
         self.depth += 1;
         let loaded = self.role(&used, &parent, &playbook, &line);
         self.depth -= 1;
+        self.brought.roles.extend(loaded.roles);
+        self.brought.handlers.extend(loaded.handlers);
         loaded.items
     }
 
@@ -281,19 +272,65 @@ impl Loader {
             self.problem(Diagnostic::error(task.action.place, format!("`{}` must have a `name`", task.action.written)));
             return None;
         };
-        let name = self.static_text(written, place)?;
-        let mut from = |key: &str| args.get(key).and_then(|value| self.static_text(value, place));
+        let around = super::task::static_parent(task);
+        let name = self.static_text(written, place, &around)?;
+        let mut from = |key: &str| args.get(key).and_then(|value| self.static_text(value, place, &around));
         Some(RoleUse {
             tasks_from: from("tasks_from"),
             vars_from: from("vars_from"),
             defaults_from: from("defaults_from"),
             handlers_from: from("handlers_from"),
             allow_duplicates: Some(args.get("allow_duplicates").is_none_or(Value::truthy)),
+            skip_validation: args.get("rolespec_validate").is_some_and(|value| !crate::execute::truth(value)),
             name,
             place,
             ..RoleUse::default()
         })
     }
+}
+
+/// Returns the task that holds a role's arguments against what its `meta/argument_specs.yml` says of the entry point.
+fn validation(role: &Arc<Role>, used: &RoleUse, parent: &Arc<Parent>) -> Option<Task> {
+    let entry = used.tasks_from.as_deref().unwrap_or("main");
+    let entry = entry.strip_suffix(".yml").or_else(|| entry.strip_suffix(".yaml")).unwrap_or(entry);
+    let spec = role.argument_specs.as_ref()?.get(entry).filter(|_| !used.skip_validation)?;
+    let mut name = format!("Validating arguments against arg spec '{entry}'");
+    if let Some(short) = spec.get("short_description") {
+        name.push_str(&format!(" - {short}"));
+    }
+    let path = std::fs::canonicalize(&role.path).unwrap_or_else(|_| role.path.clone());
+    let mut context = Map::new();
+    context.insert("type", "role");
+    context.insert("name", role.name.as_str());
+    context.insert("argument_spec_name", entry);
+    context.insert("path", path.to_string_lossy().into_owned());
+    let mut args = Map::new();
+    args.insert("argument_spec", spec.get("options").cloned().unwrap_or_else(|| Value::map(Map::new())));
+    args.insert("provided_arguments", Value::Map(role.params.clone()));
+    args.insert("validate_args_context", Value::map(context));
+    let mut keywords = Keywords::default();
+    let setting = |value: &str| super::Setting { value: value.into(), place: used.place };
+    keywords.set(super::Keyword::Name, setting(&name));
+    keywords.set(super::Keyword::Tags, setting("always"));
+    Some(Task {
+        place: used.place,
+        parent: parent.clone(),
+        keywords,
+        vars: Arc::default(),
+        action: super::ActionCall {
+            name: "validate_argument_spec".into(),
+            written: "ansible.builtin.validate_argument_spec".to_owned(),
+            place: used.place,
+            args: Arc::new(args),
+            node: Node { place: used.place, kind: Kind::Null },
+            more: None,
+        },
+        loop_: None,
+        notify: Vec::new(),
+        listen: Vec::new(),
+        file: role.path.join("meta/argument_specs.yml"),
+        is_handler: false,
+    })
 }
 
 /// A dependency stands under what the role stands under, with the role's own keywords but not its role.
@@ -302,9 +339,15 @@ fn parent_without_role(parent: &Arc<Parent>, outer: &Arc<Parent>) -> Arc<Parent>
         kind: ParentKind::Import,
         keywords: parent.keywords.clone(),
         vars: Arc::default(),
+        notify: Vec::new(),
         role: None,
         parent: Some(outer.clone()),
     })
+}
+
+/// Returns the line of roles that led to a task, outermost first.
+pub fn line_of(role: Option<&Arc<Role>>) -> Vec<Arc<Role>> {
+    role.map(|role| role.chain.iter().rev().chain([role]).cloned().collect()).unwrap_or_default()
 }
 
 /// Returns the folder above a folder `roles`.

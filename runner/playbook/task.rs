@@ -42,7 +42,11 @@ impl Loader {
     fn block(&mut self, node: &Node, outer: &Arc<Parent>, file: &Path, is_handler: bool) -> Option<Item> {
         let (keywords, unknown) = self.keywords(node, Where::BLOCK, BLOCK_KEYS);
         for key in unknown {
-            self.unknown_key(key, "a block", Where::BLOCK, BLOCK_KEYS);
+            self.unknown_key(key, "a Block", Where::BLOCK, BLOCK_KEYS);
+        }
+        if is_handler && !matches!(outer.kind, ParentKind::Play | ParentKind::Role) {
+            self.problem(Diagnostic::error(node.place, "Using a block as a handler is not supported."));
+            return None;
         }
         if node.get("block").is_none() {
             self.problem(Diagnostic::error(node.place, "`rescue` and `always` need a `block`"));
@@ -53,6 +57,7 @@ impl Loader {
             kind: ParentKind::Block,
             keywords,
             vars: Arc::new(vars),
+            notify: self.names(node, "notify"),
             role: None,
             parent: Some(outer.clone()),
         });
@@ -85,6 +90,19 @@ impl Loader {
             is_handler,
             action,
         };
+        if is_handler {
+            let name = &*task.action.name;
+            if matches!(name, "include_role" | "import_role") {
+                let message = format!("Using '{name}' as a handler is not supported.");
+                self.problem(Diagnostic::error(task.action.place, message));
+                return Vec::new();
+            }
+            if name == "meta" && task.action.args.get("_raw_params").and_then(Value::as_str) == Some("flush_handlers") {
+                let message = "flush_handlers cannot be used as a handler";
+                self.problem(Diagnostic::error(task.action.place, message));
+                return Vec::new();
+            }
+        }
         match &*task.action.name {
             "import_tasks" => self.import_tasks(task),
             "import_role" => self.import_role(&task),
@@ -99,7 +117,7 @@ impl Loader {
             node.entries().iter().find(|(key, _)| matches!(key.as_str(), Some("action" | "local_action")))
         {
             for key in unknown {
-                self.unknown_key(key, "a task", place, TASK_KEYS);
+                self.unknown_key(key, "a Task", place, TASK_KEYS);
             }
             return self.action_in_value(key, value, more);
         }
@@ -122,7 +140,7 @@ impl Loader {
                 let message = format!("a task calls one action: `{}` and `{}` are two", chosen.text(), key.text());
                 self.problem(Diagnostic::error(key.place, message));
             } else {
-                self.unknown_key(key, "a task", place, TASK_KEYS);
+                self.unknown_key(key, "a Task", place, TASK_KEYS);
             }
         }
         let value = node.get(&chosen.text()).cloned().unwrap_or(Node { place: chosen.place, kind: Kind::Null });
@@ -137,7 +155,9 @@ impl Loader {
                     self.problem(Diagnostic::error(value.place, format!("`{}` must have a `module`", key.text())));
                     return None;
                 };
-                let rest = entries.iter().filter(|(key, _)| key.as_str() != Some("module")).cloned().collect();
+                let own = |key: &Node| !matches!(key.as_str(), Some("module" | "args"));
+                let mut rest: Vec<(Node, Node)> = entries.iter().filter(|(key, _)| own(key)).cloned().collect();
+                rest.extend(value.get("args").into_iter().flat_map(|args| args.entries().iter().cloned()));
                 (name, Node { place: value.place, kind: Kind::Map(rest) })
             }
             Kind::Str { text, trust } => {
@@ -273,7 +293,7 @@ impl Loader {
             return Vec::new();
         };
         let place = task.action.node.place;
-        let Some(name) = self.static_text(&written, place) else { return Vec::new() };
+        let Some(name) = self.static_text(&written, place, &static_parent(&task)) else { return Vec::new() };
         let role = task.role().cloned();
         let Some(path) = task_file(&name, &task.file, role.as_ref().map(|role| role.path.as_path()), task.is_handler)
         else {
@@ -294,6 +314,11 @@ impl Loader {
         self.depth -= 1;
         items
     }
+}
+
+/// Returns a parent whose variables a static import's name may use: the task's own above those around it.
+pub(super) fn static_parent(task: &Task) -> Arc<Parent> {
+    Arc::new(Parent { vars: task.vars.clone(), parent: Some(task.parent.clone()), ..Parent::default() })
 }
 
 /// Makes a static import's keywords and variables those of a parent.
@@ -317,6 +342,7 @@ pub(super) fn import_parent(task: &Task) -> Arc<Parent> {
         kind: ParentKind::Import,
         keywords,
         vars: Arc::new(vars),
+        notify: task.notify.clone(),
         role: None,
         parent: Some(task.parent.clone()),
     })

@@ -50,6 +50,8 @@ pub enum Event {
         host: HostName,
         handler: String,
     },
+    /// What is worth telling at `-vv`.
+    Note(String),
     Warning(String),
     Deprecated(String),
     /// No host is left in the play.

@@ -79,6 +79,11 @@ impl<W: Write, E: Write> Lines<W, E> {
                     self.line(&format!("NOTIFIED HANDLER {handler} for {host}"), Color::Debug);
                 }
             }
+            Event::Note(text) => {
+                if self.options.verbosity > 1 {
+                    self.line(text, Color::Debug);
+                }
+            }
             Event::Warning(text) => self.error_line(&format!("[WARNING]: {text}"), Color::Warn),
             Event::Deprecated(text) => self.error_line(&format!("[DEPRECATION WARNING]: {text}"), Color::Deprecate),
             Event::Error(text) => {

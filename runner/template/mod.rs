@@ -116,7 +116,7 @@ impl Templar {
         let names: Vec<String> = (0..terms.len()).map(|nth| format!("_with_{nth}")).collect();
         let call = format!("query('{name}', {})", names.join(", "));
         let inner = self.with(names.into_iter().zip(terms.iter().cloned()));
-        match inner.expression(&Str::data(call))? {
+        match inner.expression(&Str::template(call, Place::default()))? {
             Value::List(items) => Ok(Arc::unwrap_or_clone(items)),
             one => Ok(vec![one]),
         }

@@ -74,6 +74,7 @@ impl HostVariables {
             "ansible_verbosity" => Some(Value::Int(i64::from(options.verbosity))),
             "ansible_forks" => Some(Value::Int(options.forks as i64)),
             "ansible_limit" => options.limit.as_deref().map(Value::from),
+            "ansible_run_tags" if options.tags.is_empty() => Some(list(["all"])),
             "ansible_run_tags" => texts(&options.tags),
             "ansible_skip_tags" => texts(&options.skip_tags),
             "ansible_inventory_sources" => texts(&options.inventory_sources),
@@ -93,7 +94,12 @@ impl HostVariables {
         match name {
             "role_name" | "ansible_role_name" => role.map(|role| role.name.as_str().into()),
             "role_path" => role.map(|role| path(&absolute(&role.path))),
-            "ansible_parent_role_names" => role.map(|role| list(role.parents.iter().map(String::as_str))),
+            "ansible_parent_role_names" => role
+                .filter(|role| !role.chain.is_empty())
+                .map(|role| list(role.chain.iter().map(|role| role.name.as_str()))),
+            "ansible_parent_role_paths" => role
+                .filter(|role| !role.chain.is_empty())
+                .map(|role| Value::list(role.chain.iter().map(|role| path(&absolute(&role.path))).collect())),
             _ => None,
         }
     }
@@ -116,7 +122,7 @@ impl HostVariables {
                 Some(list(names))
             }
             "ansible_dependent_role_names" => {
-                let dependent = play.play.roles.iter().filter(|role| !role.parents.is_empty());
+                let dependent = play.play.roles.iter().filter(|role| !role.chain.is_empty());
                 Some(list(dependent.map(|role| role.name.as_str())))
             }
             _ => None,
@@ -126,7 +132,7 @@ impl HostVariables {
     fn search_path(&self) -> Value {
         let mut paths = Vec::new();
         if let Some(role) = &self.role {
-            paths.push(path(&absolute(&role.path)));
+            paths.extend(std::iter::once(role).chain(&role.chain).map(|role| path(&absolute(&role.path))));
         }
         if let Some(file) = &self.task_file
             && let Some(folder) = file.parent()

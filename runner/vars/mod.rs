@@ -47,9 +47,8 @@ impl HostState {
             let name = key.to_string();
             let short = name.strip_prefix("ansible_").unwrap_or(&name);
             own.insert(short, value.clone());
-            // Facts that are no `ansible_…`, such as those of a module of its own, are variables as they are.
-            let long = if name == "services" || name == "packages" { name.clone() } else { format!("ansible_{short}") };
-            injected.insert(long, value.clone());
+            // As variables they keep the name that the module gave them.
+            injected.insert(name.as_str(), value.clone());
         }
     }
 
@@ -96,7 +95,8 @@ pub fn of(world: &Arc<World>, play: Option<&Arc<PlayRun>>, host: &Arc<str>, task
     let parents = || task.into_iter().flat_map(Task::parents);
     layers.extend(parents().filter(|parent| parent.kind == ParentKind::Include).map(|parent| parent.vars.clone())); // 21
     let role = task.and_then(Task::role).cloned();
-    layers.extend(role.iter().map(|role| role.params.clone())); // 20
+    let line = || role.iter().flat_map(|role| std::iter::once(role).chain(&role.chain));
+    layers.extend(line().map(|role| role.params.clone())); // 20
     let state = world.state(host);
     let state = state.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
     layers.push(state.set); // 19
@@ -106,9 +106,12 @@ pub fn of(world: &Arc<World>, play: Option<&Arc<PlayRun>>, host: &Arc<str>, task
         let enclosing = |kind| matches!(kind, ParentKind::Block | ParentKind::Import | ParentKind::Role);
         layers.extend(parents().filter(|parent| enclosing(parent.kind)).map(|parent| parent.vars.clone())); // 16
     }
-    layers.extend(role.iter().map(|role| role.vars.clone())); // 15
+    if let Some(role) = &role {
+        layers.extend([role.vars.clone(), role.entry_vars.clone()]); // 15
+        layers.extend(role.chain.iter().flat_map(|role| [role.vars.clone(), role.entry_vars.clone()]));
+    }
     if let Some(play) = play {
-        layers.extend(play.roles().iter().rev().map(|role| role.vars.clone()));
+        layers.extend(play.roles().iter().rev().flat_map(|role| [role.vars.clone(), role.entry_vars.clone()]));
         layers.extend(play.files_of(host)); // 14
         layers.push(play.prompted.clone()); // 13
         layers.push(play.play.parent.vars.clone()); // 12
@@ -117,7 +120,7 @@ pub fn of(world: &Arc<World>, play: Option<&Arc<PlayRun>>, host: &Arc<str>, task
     }
     layers.push(state.injected); // 11
     layers.extend(world.inventory().layers(host)); // 10 to 3
-    layers.extend(role.iter().map(|role| role.defaults.clone())); // 2
+    layers.extend(line().map(|role| role.defaults.clone())); // 2
     if let Some(play) = play {
         layers.extend(play.roles().iter().rev().map(|role| role.defaults.clone()));
     }
@@ -130,6 +133,35 @@ pub fn of(world: &Arc<World>, play: Option<&Arc<PlayRun>>, host: &Arc<str>, task
         task_file: task.map(|task| task.file.clone()),
         layers,
     }
+}
+
+/// Words that no variable can have for a name: templates read them as values.
+const CONSTANTS: &[&str] = &["true", "True", "false", "False", "none", "None"];
+
+/// Returns whether a text can name a variable.
+pub fn is_name(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_alphabetic() || c == '_')
+        && text.chars().all(|c| c.is_alphanumeric() || c == '_')
+        && !CONSTANTS.contains(&text)
+}
+
+/// Returns the variables that are known before any host is: those of what encloses a place, its roles' and the command
+/// line's.
+pub fn static_map(parent: &Arc<crate::playbook::Parent>, extra_vars: &Map) -> Map {
+    let parents: Vec<_> = std::iter::successors(Some(parent), |parent| parent.parent.as_ref()).collect();
+    let mut known = Map::new();
+    let mut add = |map: &Map| known.extend(map.iter().map(|(key, value)| (key.clone(), value.clone())));
+    let roles = || parents.iter().rev().filter_map(|parent| parent.role.as_ref());
+    roles().for_each(|role| add(&role.defaults));
+    parents.iter().rev().filter(|parent| parent.kind == ParentKind::Play).for_each(|parent| add(&parent.vars));
+    roles().for_each(|role| {
+        add(&role.entry_vars);
+        add(&role.vars);
+    });
+    parents.iter().rev().filter(|parent| parent.kind != ParentKind::Play).for_each(|parent| add(&parent.vars));
+    roles().for_each(|role| add(&role.params));
+    add(extra_vars);
+    known
 }
 
 /// Returns what renders a task's templates on a host.
