@@ -2,15 +2,15 @@
 
 use std::time::{Duration, Instant};
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::variables::AnyArgs;
 use super::{Failure, text};
 use crate::connection::Contents;
 use crate::execute::{self, ItemRun, truth};
 use crate::value::{Map, Value};
 
-pub(super) fn gather_facts(run: &ItemRun<'_>, _: AnyArgs, args: &Map) -> Result<Map, Failure> {
+pub(super) fn gather_facts(run: &ItemRun<'_>, args: &Map) -> Result<Map, Failure> {
     execute::module(run, "setup", args, &Contents::default())
 }
 
@@ -44,15 +44,25 @@ pub(super) fn raw(run: &ItemRun<'_>, args: &Map) -> Result<Map, Failure> {
     Ok(result)
 }
 
-#[derive(Debug, Deserialize)]
+/// Wait until a host can be reached and runs modules.
+///
+/// ```yaml
+/// - wait_for_connection:
+///     timeout: 300
+/// ```
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WaitArgs {
+    /// Seconds before the first attempt.
     #[serde(default)]
     delay: f64,
+    /// Seconds after which the task fails.
     #[serde(default = "ten_minutes")]
     timeout: f64,
+    /// Seconds between attempts.
     #[serde(default = "one")]
     sleep: f64,
+    /// Seconds that one attempt may take.
     #[serde(default = "five")]
     connect_timeout: f64,
 }

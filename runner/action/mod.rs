@@ -8,6 +8,8 @@ mod transfer;
 mod variables;
 
 use kubeon_modules::{DecodeError, Map as JsonMap};
+use schemars::Schema;
+use schemars::generate::SchemaSettings;
 
 use crate::connection::Contents;
 use crate::execute::{self, ItemRun};
@@ -52,6 +54,8 @@ struct Action {
     /// Decodes the arguments, to find mistakes before anything runs.
     check: fn(&JsonMap) -> Result<(), DecodeError>,
     run: fn(&ItemRun<'_>, &Map) -> Result<Map, Failure>,
+    /// The schema of its arguments; that of the module of the same name when absent.
+    schema: Option<fn() -> Schema>,
 }
 
 /// Checks what the module of the same name takes: the action only prepares some of it.
@@ -69,30 +73,30 @@ macro_rules! actions {
                 name: $name,
                 check: |args| kubeon_modules::decode::<$args>(args).map(drop),
                 run: |run, args| $run(run, kubeon_modules::decode::<$args>(&args.to_json())?, args),
+                schema: Some(|| SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<$args>()),
             },)*
-            $(Action { name: $module, check: |args| as_module($module, args), run: $before },)*
+            $(Action { name: $module, check: |args| as_module($module, args), run: $before, schema: None },)*
         ];
     };
 }
 
 actions! {
     here {
-        "add_host" => variables::AnyArgs, variables::add_host;
+        "add_host" => variables::AddHostArgs, variables::add_host;
         "assert" => say::AssertArgs, say::assert;
         "debug" => say::DebugArgs, say::debug;
         "fail" => say::FailArgs, say::fail;
         "fetch" => transfer::FetchArgs, transfer::fetch;
-        "gather_facts" => variables::AnyArgs, machine::gather_facts;
         "group_by" => variables::GroupByArgs, variables::group_by;
-        "import_playbook" => variables::AnyArgs, variables::include;
+        "import_playbook" => variables::ImportPlaybookArgs, variables::include;
         "import_role" => variables::IncludeRoleArgs, variables::include;
-        "import_tasks" => variables::AnyArgs, variables::include;
+        "import_tasks" => variables::IncludeTasksArgs, variables::include;
         "include_role" => variables::IncludeRoleArgs, variables::include;
-        "include_tasks" => variables::AnyArgs, variables::include;
+        "include_tasks" => variables::IncludeTasksArgs, variables::include;
         "include_vars" => variables::IncludeVarsArgs, variables::include_vars;
         "meta" => say::MetaArgs, say::meta;
         "pause" => say::PauseArgs, say::pause;
-        "set_fact" => variables::AnyArgs, variables::set_fact;
+        "set_fact" => variables::SetFactArgs, variables::set_fact;
         "set_stats" => say::SetStatsArgs, say::set_stats;
         "template" => template::Args, template::template;
         "validate_argument_spec" => argument_spec::Args, argument_spec::validate;
@@ -101,6 +105,7 @@ actions! {
     before_module {
         "assemble" => transfer::assemble;
         "copy" => transfer::copy;
+        "gather_facts" => machine::gather_facts;
         "k8s_apply" => transfer::k8s_apply;
         "raw" => machine::raw;
         "reboot" => machine::reboot;
@@ -145,6 +150,26 @@ pub fn canonical(written: &str) -> Option<&'static str> {
 pub fn names() -> impl Iterator<Item = &'static str> {
     let modules = kubeon_modules::MODULES.iter().map(|spec| spec.name);
     ACTIONS.iter().map(|action| action.name).chain(modules).chain(ALIASES.iter().map(|(alias, _)| *alias))
+}
+
+/// Returns the JSON schema of what an action or a module takes; its description is the page.
+pub fn schema(name: &str) -> Option<Schema> {
+    let own = ACTIONS.iter().find(|action| action.name == name).and_then(|action| action.schema);
+    own.or_else(|| kubeon_modules::spec_of(name).map(|spec| spec.schema)).map(|schema| schema())
+}
+
+/// Returns the actions and modules that have a page, in alphabetical order.
+pub fn documented() -> Vec<&'static str> {
+    let own = ACTIONS.iter().filter(|action| action.schema.is_some()).map(|action| action.name);
+    let mut names: Vec<_> = own.chain(kubeon_modules::MODULES.iter().map(|spec| spec.name)).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// Returns the other names of an action or a module.
+pub fn other_names(name: &str) -> impl Iterator<Item = &'static str> {
+    ALIASES.iter().filter(move |(_, of)| *of == name).map(|(alias, _)| *alias)
 }
 
 /// Returns what to say of a name that is neither an action nor a module.

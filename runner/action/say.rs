@@ -2,19 +2,29 @@
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::Failure;
 use crate::execute::ItemRun;
 use crate::value::{Map, Str, Value};
 
-#[derive(Debug, Deserialize)]
+/// Show a message or a variable.
+///
+/// ```yaml
+/// - debug:
+///     var: ansible_facts.kernel
+/// ```
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct DebugArgs {
+    /// What to show; `Hello world!` without `msg` and `var`.
     #[serde(rename = "msg")]
     _msg: Option<serde_json::Value>,
+    /// An expression whose value is shown, not in braces. Not together with `msg`.
     #[serde(rename = "var")]
     _var: Option<serde_json::Value>,
+    /// Shown only when the run has at least so many `-v`.
     verbosity: Option<serde_json::Value>,
 }
 
@@ -53,9 +63,17 @@ pub(super) fn debug(run: &ItemRun<'_>, args: DebugArgs, raw: &Map) -> Result<Map
     Ok(result)
 }
 
-#[derive(Debug, Deserialize)]
+/// Fail with a message.
+///
+/// ```yaml
+/// - fail:
+///     msg: "{{ inventory_hostname }} has no driver"
+///   when: driver is not defined
+/// ```
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct FailArgs {
+    /// What is said; `Failed as requested from task` when absent.
     msg: Option<String>,
 }
 
@@ -63,15 +81,28 @@ pub(super) fn fail(_: &ItemRun<'_>, args: FailArgs, _: &Map) -> Result<Map, Fail
     Err(Failure::message(args.msg.unwrap_or_else(|| "Failed as requested from task".to_owned())))
 }
 
-#[derive(Debug, Deserialize)]
+/// Fail unless all conditions are true.
+///
+/// ```yaml
+/// - assert:
+///     that:
+///       - gpus | int > 0
+///       - driver is version("384.81", ">=")
+///     fail_msg: this node can't offer GPUs
+/// ```
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct AssertArgs {
+    /// A condition or a list of them, written as in `when`.
     #[serde(rename = "that")]
     _that: serde_json::Value,
+    /// What is said when one is false. Also as `msg`.
     #[serde(rename = "fail_msg", alias = "msg")]
     _fail_msg: Option<serde_json::Value>,
+    /// What is said when all are true.
     #[serde(rename = "success_msg")]
     _success_msg: Option<serde_json::Value>,
+    /// Whether to say less.
     #[serde(rename = "quiet")]
     _quiet: Option<serde_json::Value>,
 }
@@ -112,12 +143,24 @@ pub(super) fn assert(run: &ItemRun<'_>, _: AssertArgs, raw: &Map) -> Result<Map,
     Ok(result)
 }
 
-#[derive(Debug, Deserialize)]
+/// Wait for a time, or for a person to press Enter.
+///
+/// Without a time it waits for Enter, and goes on at once where no terminal is.
+///
+/// ```yaml
+/// - pause:
+///     prompt: Has the rack power again?
+/// ```
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PauseArgs {
+    /// How long to wait, in minutes.
     minutes: Option<f64>,
+    /// How long to wait, in seconds.
     seconds: Option<f64>,
+    /// What is shown meanwhile.
     prompt: Option<String>,
+    /// Whether what is typed is shown.
     #[serde(default = "yes")]
     echo: bool,
 }
@@ -152,14 +195,20 @@ pub(super) fn pause(run: &ItemRun<'_>, args: PauseArgs, _: &Map) -> Result<Map, 
     Ok(result)
 }
 
-#[derive(Debug, Deserialize)]
+/// Steer the run itself.
+///
+/// ```yaml
+/// - meta: flush_handlers
+/// ```
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct MetaArgs {
+    /// What to do.
     #[serde(rename = "_raw_params", alias = "free_form")]
     _word: MetaWord,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum MetaWord {
     FlushHandlers,
@@ -179,13 +228,23 @@ pub(super) fn meta(_: &ItemRun<'_>, _: MetaArgs, _: &Map) -> Result<Map, Failure
     Ok(Map::new())
 }
 
-#[derive(Debug, Deserialize)]
+/// Keep numbers of the run, shown at its end.
+///
+/// ```yaml
+/// - set_stats:
+///     data:
+///       gpus: 1
+/// ```
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SetStatsArgs {
+    /// Names and their values.
     #[serde(rename = "data")]
     _data: serde_json::Value,
+    /// Taken and not used: the numbers are those of the run.
     #[serde(default, rename = "per_host")]
     _per_host: bool,
+    /// Whether numbers, lists and mappings are added to what is there; replaced otherwise.
     #[serde(default = "yes")]
     aggregate: bool,
 }

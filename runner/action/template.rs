@@ -1,5 +1,6 @@
 //! `template`: renders a file here and lets the module `copy` put it in place.
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::transfer::{Parcel, read};
@@ -9,13 +10,54 @@ use crate::execute::{ItemRun, truth};
 use crate::template::FileOptions;
 use crate::value::{Map, Value};
 
-/// Beside these, everything that `copy` takes.
-#[derive(Debug, Deserialize)]
+/// Render a file with a host's variables and keep it there.
+///
+/// Beside these arguments it takes those of `copy`: `owner`, `group`, `mode`, `backup`, `validate`, `force`, `follow`.
+///
+/// ```yaml
+/// - template:
+///     src: motd.j2
+///     dest: /etc/motd
+///     mode: "0644"
+/// ```
+#[derive(Debug, Deserialize, JsonSchema)]
 pub(super) struct Args {
+    /// The template, looked for in `templates/` of the role and beside the playbook.
     #[serde(rename = "src")]
     _src: String,
+    /// The file on the host. Also as `path`.
     #[serde(rename = "dest", alias = "path")]
     _dest: String,
+    /// How a statement begins; `{%` when absent.
+    #[serde(rename = "block_start_string")]
+    _block_start_string: Option<serde_json::Value>,
+    /// How a statement ends; `%}` when absent.
+    #[serde(rename = "block_end_string")]
+    _block_end_string: Option<serde_json::Value>,
+    /// How an expression begins; `{{` when absent.
+    #[serde(rename = "variable_start_string")]
+    _variable_start_string: Option<serde_json::Value>,
+    /// How an expression ends; `}}` when absent.
+    #[serde(rename = "variable_end_string")]
+    _variable_end_string: Option<serde_json::Value>,
+    /// How a comment begins; `{#` when absent.
+    #[serde(rename = "comment_start_string")]
+    _comment_start_string: Option<serde_json::Value>,
+    /// How a comment ends; `#}` when absent.
+    #[serde(rename = "comment_end_string")]
+    _comment_end_string: Option<serde_json::Value>,
+    /// Whether the newline after a statement goes; it does when absent.
+    #[serde(rename = "trim_blocks")]
+    _trim_blocks: Option<serde_json::Value>,
+    /// Whether blanks before a statement go; they stay when absent.
+    #[serde(rename = "lstrip_blocks")]
+    _lstrip_blocks: Option<serde_json::Value>,
+    /// What ends lines: `\n`, `\r` or `\r\n`.
+    #[serde(rename = "newline_sequence")]
+    _newline_sequence: Option<serde_json::Value>,
+    /// Only `utf-8`.
+    #[serde(rename = "output_encoding")]
+    _output_encoding: Option<serde_json::Value>,
 }
 
 /// The arguments that say how to render; the rest goes on to `copy`.

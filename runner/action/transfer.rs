@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use kubeon_modules::wire::INLINE_LIMIT_BYTES;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
@@ -245,15 +246,27 @@ pub(super) fn k8s_apply(run: &ItemRun<'_>, args: &Map) -> Result<Map, Failure> {
     Parcel::default().send(run, "k8s_apply", &args)
 }
 
-#[derive(Debug, Deserialize)]
+/// Bring a file from a host to this machine.
+///
+/// ```yaml
+/// - fetch:
+///     src: /etc/containerd/config.toml
+///     dest: fetched
+/// ```
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct FetchArgs {
+    /// The file on the host.
     src: String,
+    /// The folder here, below which it lies as `HOST/PATH`; with `flat`, the file here.
     dest: String,
+    /// Whether `dest` is the file itself.
     #[serde(default)]
     flat: bool,
+    /// Whether a file that is not there fails the task.
     #[serde(default = "yes")]
     fail_on_missing: bool,
+    /// Taken and not used: the content comes in one piece with its length.
     #[serde(default = "yes")]
     validate_checksum: bool,
 }

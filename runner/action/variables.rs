@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{Failure, text};
@@ -9,11 +10,22 @@ use crate::execute::ItemRun;
 use crate::source::Severity;
 use crate::value::{Map, Value};
 
-/// Arguments of any name.
-#[derive(Debug, Deserialize)]
-pub(super) struct AnyArgs {}
+/// Set variables of a host, for the rest of the run.
+///
+/// Every argument but `cacheable` is a variable.
+///
+/// ```yaml
+/// - set_fact:
+///     gpus: "{{ detected.gpus | length }}"
+/// ```
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(super) struct SetFactArgs {
+    /// Whether they are facts too, below `ansible_facts`.
+    #[serde(rename = "cacheable")]
+    _cacheable: Option<serde_json::Value>,
+}
 
-pub(super) fn set_fact(run: &ItemRun<'_>, _: AnyArgs, args: &Map) -> Result<Map, Failure> {
+pub(super) fn set_fact(run: &ItemRun<'_>, _: SetFactArgs, args: &Map) -> Result<Map, Failure> {
     let mut facts = Map::new();
     for (key, value) in args {
         let name = if key.holds_template() { run.templar.text(key)?.into() } else { key.clone() };
@@ -41,21 +53,35 @@ pub(super) fn set_fact(run: &ItemRun<'_>, _: AnyArgs, args: &Map) -> Result<Map,
     Ok(result)
 }
 
-#[derive(Debug, Deserialize)]
+/// Read variables from a file or a folder of this machine.
+///
+/// ```yaml
+/// - include_vars: "{{ ansible_facts.distribution | lower }}.yml"
+/// ```
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct IncludeVarsArgs {
+    /// The file, looked for in `vars/` of the role and beside the playbook. Also as free text.
     #[serde(alias = "_raw_params")]
     file: Option<String>,
+    /// A folder, whose files are read in the order of their names.
     dir: Option<String>,
+    /// The variable that holds them all; each is a variable of its own when absent.
     name: Option<String>,
+    /// How deep to look into `dir`; 0 is without end.
     #[serde(default)]
     depth: usize,
+    /// A regular expression that names of files in `dir` must match.
     files_matching: Option<String>,
+    /// Regular expressions of names that are left out.
     #[serde(default)]
     ignore_files: Vec<String>,
+    /// Which files of `dir` are read; `yaml`, `yml` and `json` when absent.
     extensions: Option<Vec<String>>,
+    /// Whether a file of another extension is left out rather than an error.
     #[serde(default)]
     ignore_unknown_extensions: bool,
+    /// Only `replace`.
     hash_behaviour: Option<String>,
 }
 
@@ -175,7 +201,27 @@ fn folders_of_tasks(role: &Path, add: &mut impl FnMut(&Path)) {
     add(&role.join("tasks"));
 }
 
-pub(super) fn add_host(run: &ItemRun<'_>, _: AnyArgs, args: &Map) -> Result<Map, Failure> {
+/// Add a host to the inventory, for the rest of the run.
+///
+/// Arguments of other names are variables of the host.
+///
+/// ```yaml
+/// - add_host:
+///     name: "{{ new_node }}"
+///     groups: gpu_nodes
+///     ansible_user: admin
+/// ```
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(super) struct AddHostArgs {
+    /// The host. Also as `hostname` and `host`.
+    #[serde(rename = "name", alias = "hostname", alias = "host")]
+    _name: Option<serde_json::Value>,
+    /// Groups that it joins: a list, or names with commas. Also as `group` and `groupname`.
+    #[serde(rename = "groups", alias = "group", alias = "groupname")]
+    _groups: Option<serde_json::Value>,
+}
+
+pub(super) fn add_host(run: &ItemRun<'_>, _: AddHostArgs, args: &Map) -> Result<Map, Failure> {
     let name = text(args, "name").or_else(|| text(args, "hostname")).or_else(|| text(args, "host"));
     let Some(name) = name.or_else(|| text(args, "_raw_params")) else {
         return Err(Failure::message("`add_host` must have a `name`"));
@@ -206,11 +252,19 @@ pub(super) fn add_host(run: &ItemRun<'_>, _: AnyArgs, args: &Map) -> Result<Map,
     Ok(result)
 }
 
-#[derive(Debug, Deserialize)]
+/// Make groups of hosts from their variables.
+///
+/// ```yaml
+/// - group_by:
+///     key: "os_{{ ansible_facts.distribution }}"
+/// ```
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct GroupByArgs {
+    /// The group that the host joins; spaces become `-`.
     #[serde(alias = "_raw_params")]
     key: String,
+    /// Groups that this one belongs to.
     #[serde(default)]
     parents: Vec<String>,
 }
@@ -227,27 +281,77 @@ pub(super) fn group_by(run: &ItemRun<'_>, args: GroupByArgs, _: &Map) -> Result<
     Ok(result)
 }
 
-#[derive(Debug, Deserialize)]
+/// Run a role as a task.
+///
+/// `include_role` reads it when a host comes to it, and may be looped; `import_role` reads it before the run begins.
+///
+/// ```yaml
+/// - include_role:
+///     name: gpu_node
+///     tasks_from: check
+/// ```
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct IncludeRoleArgs {
+    /// The role. Also as `role`.
     #[serde(rename = "name", alias = "role")]
     _name: String,
+    /// Which file of its `tasks/`; `main` when absent.
     #[serde(rename = "tasks_from")]
     _tasks_from: Option<String>,
+    /// Which file of its `vars/`; `main` when absent.
     #[serde(rename = "vars_from")]
     _vars_from: Option<String>,
+    /// Which file of its `defaults/`; `main` when absent.
     #[serde(rename = "defaults_from")]
     _defaults_from: Option<String>,
+    /// Which file of its `handlers/`; `main` when absent.
     #[serde(rename = "handlers_from")]
     _handlers_from: Option<String>,
+    /// Whether it runs again when it has run already; it does when absent.
     #[serde(rename = "allow_duplicates")]
     _allow_duplicates: Option<bool>,
+    /// Whether later tasks see its variables.
     #[serde(rename = "public")]
     _public: Option<bool>,
+    /// Keywords that every task of it is given.
     #[serde(rename = "apply")]
     _apply: Option<serde_json::Value>,
+    /// Taken and not used: a role's argument specification is not checked.
     #[serde(rename = "rolespec_validate")]
     _rolespec_validate: Option<bool>,
+}
+
+/// Run the tasks of a file.
+///
+/// `include_tasks` reads it when a host comes to it, so that its name may hold variables and it may be looped;
+/// `import_tasks` reads it before the run begins.
+///
+/// ```yaml
+/// - include_tasks: "{{ ansible_facts.os_family }}.yml"
+/// ```
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(super) struct IncludeTasksArgs {
+    /// The file, looked for beside the file that names it. Also as free text.
+    #[serde(rename = "file", alias = "_raw_params")]
+    _file: Option<String>,
+    /// Keywords that every task of it is given; `include_tasks` only.
+    #[serde(rename = "apply")]
+    _apply: Option<serde_json::Value>,
+}
+
+/// Run the plays of another playbook.
+///
+/// It stands among the plays, and takes `vars`, `when` and `tags` beside it.
+///
+/// ```yaml
+/// - import_playbook: gpu.yml
+/// ```
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(super) struct ImportPlaybookArgs {
+    /// The file, looked for beside the playbook that names it.
+    #[serde(rename = "_raw_params", alias = "file")]
+    _file: Option<String>,
 }
 
 /// The strategy reads what is included; here its arguments are rendered.

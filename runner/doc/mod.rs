@@ -1,47 +1,80 @@
 //! Pages and schemas of modules, made from the types that are their arguments.
 
+use schemars::Schema;
 use serde_json::{Map, Value, json};
 
+use crate::action;
 use crate::playbook::Keyword;
 
-/// Returns the list of modules, each with its first sentence.
+/// Returns the list of modules and actions, each with its first sentence.
 pub fn list() -> String {
     let mut text = String::new();
-    for spec in kubeon_modules::MODULES {
-        let schema = (spec.schema)().to_value();
-        let first = description(&schema).lines().next().unwrap_or("").to_owned();
-        text.push_str(&format!("{:<22} {first}\n", spec.name));
+    for name in action::documented() {
+        text.push_str(&format!("{name:<22} {}\n", first_sentence(name)));
     }
     text
+}
+
+/// Returns the list in Markdown, each name a link to its page.
+pub fn index() -> String {
+    let mut text = "# Modules\n\nWhat a task can call. `kubeon-run doc NAME` shows the same pages.\n\n".to_owned();
+    text.push_str("| name | |\n|---|---|\n");
+    for name in action::documented() {
+        text.push_str(&format!("| [`{name}`]({name}.md) | {} |\n", first_sentence(name).replace('|', "\\|")));
+    }
+    text
+}
+
+fn first_sentence(name: &str) -> String {
+    let schema = action::schema(name).map(Schema::to_value).unwrap_or_default();
+    description(&schema).lines().next().unwrap_or("").to_owned()
 }
 
 fn description(schema: &Value) -> &str {
     schema.get("description").and_then(Value::as_str).unwrap_or("")
 }
 
-/// Returns a module's page in Markdown; `None` when there is no such module.
+/// Returns the page in Markdown of a module or an action; `None` when there is none of that name.
 pub fn page(name: &str) -> Option<String> {
-    let name = crate::action::canonical(name)?;
-    let spec = kubeon_modules::spec_of(name)?;
-    let schema = (spec.schema)().to_value();
+    let name = action::canonical(name)?;
+    let schema = action::schema(name)?.to_value();
     let mut text = format!("# {name}\n\n{}\n\n", description(&schema).trim());
+    let others: Vec<String> = action::other_names(name).map(|other| format!("`{other}`")).collect();
+    if !others.is_empty() {
+        text.push_str(&format!("Other names: {}.\n\n", others.join(", ")));
+    }
+    let arguments = arguments(&schema);
+    if arguments.is_empty() {
+        text.push_str("It takes no arguments.\n");
+    } else {
+        text.push_str(&format!("| argument | type | default | meaning |\n|---|---|---|---|\n{arguments}"));
+    }
+    Some(text)
+}
+
+/// The rows of a page's table.
+fn arguments(schema: &Value) -> String {
+    let mut rows = String::new();
     let required: Vec<&str> =
         schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
-    text.push_str("| argument | type | default | meaning |\n|---|---|---|---|\n");
     for (key, property) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
         if key.starts_with('_') && key != "_raw_params" {
             continue;
         }
-        let shown = if key == "_raw_params" { "(free text)" } else { key };
+        let shown = if key == "_raw_params" { "(free text)".to_owned() } else { format!("`{key}`") };
         let default = match property.get("default") {
             Some(Value::Null) | None if required.contains(&key.as_str()) => "**required**".to_owned(),
             Some(Value::Null) | None => String::new(),
+            Some(Value::String(text)) if text.is_empty() => String::new(),
+            Some(Value::String(text)) => format!("`{}`", text.escape_debug()),
+            Some(Value::Array(items)) if items.is_empty() => String::new(),
             Some(value) => format!("`{value}`"),
         };
         let meaning = description(property).replace('\n', " ").replace('|', "\\|");
-        text.push_str(&format!("| `{shown}` | {} | {default} | {meaning} |\n", type_of(property, &schema)));
+        let kind = type_of(property, schema).replace('|', "\\|");
+        rows.push_str(&format!("| {shown} | {kind} | {default} | {meaning} |\n"));
     }
-    Some(text)
+    rows
 }
 
 fn type_of(property: &Value, root: &Value) -> String {
@@ -73,15 +106,14 @@ fn type_of(property: &Value, root: &Value) -> String {
         Some(Value::Array(kinds)) => {
             kinds.iter().filter_map(Value::as_str).filter(|kind| *kind != "null").collect::<Vec<_>>().join(" or ")
         }
-        _ => String::new(),
+        _ => "any".to_owned(),
     }
 }
 
-/// Returns the JSON schemas of all modules, by name.
+/// Returns the JSON schemas of all modules and actions, by name.
 pub fn module_schemas() -> Value {
-    let schemas: Map<String, Value> =
-        kubeon_modules::MODULES.iter().map(|spec| (spec.name.to_owned(), (spec.schema)().to_value())).collect();
-    Value::Object(schemas)
+    let schema = |name: &&str| Some(((*name).to_owned(), action::schema(name)?.to_value()));
+    Value::Object(action::documented().iter().filter_map(schema).collect())
 }
 
 /// Returns the JSON schema of a playbook. Values may be templates, so that types are told but not forced.
@@ -98,8 +130,8 @@ pub fn playbook_schema() -> Value {
     for key in ["vars", "loop", "loop_control", "notify", "listen", "args", "action", "local_action"] {
         task.insert(key.to_owned(), json!({}));
     }
-    for name in crate::action::names() {
-        let about = kubeon_modules::spec_of(name).map(|spec| description(&(spec.schema)().to_value()).to_owned());
+    for name in action::names() {
+        let about = action::canonical(name).and_then(action::schema).map(|schema| description(&schema.to_value()).to_owned());
         for written in [name.to_owned(), format!("ansible.builtin.{name}")] {
             task.insert(written, json!({ "description": about.as_deref().unwrap_or("") }));
         }
