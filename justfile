@@ -1,6 +1,6 @@
 # `just` lists these; each is a command that can be typed as well.
 
-_:
+_default:
     @just --list --unsorted
 
 # What needs no lab

@@ -240,7 +240,10 @@ mod tests {
     use super::*;
 
     fn settings(text: &str, host: &str) -> Settings {
-        let folder = std::env::temp_dir().join(format!("kubeon-config-{}-{host}", std::process::id()));
+        // A path of its own each time: a process reads a file once.
+        static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+        let next = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let folder = std::env::temp_dir().join(format!("kubeon-config-{}-{next}", std::process::id()));
         fs::create_dir_all(folder.join(".ssh/more")).expect("a folder");
         let path = folder.join(".ssh/config");
         fs::write(&path, text).expect("write");

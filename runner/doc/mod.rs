@@ -131,7 +131,8 @@ pub fn playbook_schema() -> Value {
         task.insert(key.to_owned(), json!({}));
     }
     for name in action::names() {
-        let about = action::canonical(name).and_then(action::schema).map(|schema| description(&schema.to_value()).to_owned());
+        let about =
+            action::canonical(name).and_then(action::schema).map(|schema| description(&schema.to_value()).to_owned());
         for written in [name.to_owned(), format!("ansible.builtin.{name}")] {
             task.insert(written, json!({ "description": about.as_deref().unwrap_or("") }));
         }
