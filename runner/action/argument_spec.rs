@@ -1,18 +1,31 @@
 //! `validate_argument_spec`: a role's arguments against the options of its `meta/argument_specs.yml`.
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::Failure;
 use crate::execute::ItemRun;
 use crate::value::{Map, Value};
 
-#[derive(Debug, Deserialize)]
+/// Check variables against a specification of options.
+///
+/// A role with `meta/argument_specs.yml` is checked so by itself.
+///
+/// ```yaml
+/// - validate_argument_spec:
+///     argument_spec:
+///       port: {type: int, required: true}
+/// ```
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
+    /// Names of options and what they must be: `type`, `required`, `choices`, `elements`, `options`.
     #[serde(rename = "argument_spec")]
     _argument_spec: serde_json::Value,
+    /// Values that count before the variables of the same names.
     #[serde(default, rename = "provided_arguments")]
     _provided_arguments: serde_json::Value,
+    /// What is checked, for the result.
     #[serde(default, rename = "validate_args_context")]
     _validate_args_context: serde_json::Value,
 }

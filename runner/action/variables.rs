@@ -317,7 +317,7 @@ pub(super) struct IncludeRoleArgs {
     /// Keywords that every task of it is given.
     #[serde(rename = "apply")]
     _apply: Option<serde_json::Value>,
-    /// Taken and not used: a role's argument specification is not checked.
+    /// Whether the role's `meta/argument_specs.yml` is checked; it is when absent.
     #[serde(rename = "rolespec_validate")]
     _rolespec_validate: Option<bool>,
 }
