@@ -273,7 +273,10 @@ pub(super) fn group_by(run: &ItemRun<'_>, args: GroupByArgs, _: &Map) -> Result<
     let group = args.key.replace(' ', "-");
     let parents: Vec<String> = args.parents.iter().map(|parent| parent.replace(' ', "-")).collect();
     let (host, to, below) = (run.host.clone(), group.clone(), parents.clone());
-    let changed = run.world.change_inventory(move |inventory| inventory.add_to_group(&host, &to, &below));
+    let changed = run.world.change_inventory(move |inventory| {
+        // One that a new inventory no longer names is in no group either.
+        inventory.host_name(&host).is_some() && inventory.add_to_group(&host, &to, &below)
+    });
     let mut result = Map::new();
     result.insert("changed", changed);
     result.insert("add_group", group);

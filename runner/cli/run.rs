@@ -50,7 +50,7 @@ fn read(args: &RunArguments) -> Result<Ready, Problem> {
         }
     }
     problems.extend(loader.take_problems());
-    problems.extend(plan::check(&plays, &inventory, settings.run.limit.as_deref()));
+    problems.extend(plan::check(&plays, &inventory, &settings.run));
     plan::sort(&mut problems);
     let (errors, warnings): (Vec<_>, Vec<_>) =
         problems.into_iter().partition(|problem| problem.severity == Severity::Error);

@@ -28,7 +28,6 @@ impl Batch<'_> {
     }
 
     fn meta_handler(&mut self, handler: &Arc<Task>, hosts: &[HostName]) {
-        self.announce(handler, &hosts[0]);
         let before: Vec<Cursor> = hosts.iter().map(|host| self.cursor(host).clone()).collect();
         self.meta(handler, hosts);
         for (host, cursor) in hosts.iter().zip(before) {

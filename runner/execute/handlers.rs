@@ -93,9 +93,7 @@ fn meant(world: &Arc<World>, play: &Arc<PlayRun>, host: &HostName, name: &str) -
         let text = |value: &Value| rendered(world, play, host, handler, value);
         names(handler, &text).iter().any(|own| own == name)
     });
-    let listening = handlers.iter().filter(|handler| {
-        listens(handler, name, &|value| rendered(world, play, host, handler, value).unwrap_or_default())
-    });
+    let listening = handlers.iter().filter(|handler| listens(handler, name));
     named.into_iter().chain(listening).cloned().collect()
 }
 
@@ -128,9 +126,14 @@ fn names(handler: &Task, text: &dyn Fn(&Value) -> Option<String>) -> Vec<String>
     }
 }
 
-fn listens(handler: &Task, topic: &str, text: &dyn Fn(&Value) -> String) -> bool {
+/// Topics are taken as written: templates in them mean nothing, as in Ansible.
+fn listens(handler: &Task, topic: &str) -> bool {
+    let answers = |value: &Value| {
+        let own = value.to_string();
+        own == topic || handler.role().is_some_and(|role| format!("{} : {own}", role.name) == topic)
+    };
     handler.listen.iter().any(|value| match value {
-        Value::List(items) => items.iter().any(|item| text(item) == topic),
-        one => text(one) == topic,
+        Value::List(items) => items.iter().any(answers),
+        one => answers(one),
     })
 }

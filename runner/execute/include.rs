@@ -77,7 +77,7 @@ pub fn load(world: &World, play: &PlayRun, task: &Arc<Task>, inclusion: &Inclusi
         let name = inclusion.args.get("file").or_else(|| inclusion.args.get("_raw_params"));
         let Some(name) = name.map(Value::to_string) else { return Err("`include_tasks` must name a file".to_owned()) };
         let role = task.role().map(|role| role.path.clone());
-        let path = task_file(&name, &task.file, role.as_deref(), task.is_handler)
+        let path = task_file(&name, &task.file, role.as_deref(), &play.play.folder, task.is_handler)
             .ok_or_else(|| format!("no file of tasks `{name}` beside `{}`", task.file.display()))?;
         let items = loader.tasks(&path, &parent, task.is_handler);
         (items, shown(&path), Vec::new(), Vec::new())

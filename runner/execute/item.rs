@@ -337,30 +337,30 @@ impl ItemRun<'_> {
 
     /// Returns the task's environment, outermost first.
     fn environment(&self) -> Result<BTreeMap<String, String>, Failure> {
+        let gathers = matches!(&*self.task.action.name, "gather_facts" | "setup");
         let mut environment = BTreeMap::new();
         let parents: Vec<_> = self.task.parents().collect();
         let settings = parents.iter().rev().filter_map(|parent| parent.keywords.get(Keyword::Environment));
         for setting in settings.chain(self.task.keywords.get(Keyword::Environment)) {
-            let rendered = match self.templar.value(&setting.value) {
-                Ok(rendered) => rendered,
-                // Facts about the environment can't be there before they are gathered.
-                Err(error)
-                    if matches!(&*self.task.action.name, "gather_facts" | "setup")
-                        && error.undefined.is_some()
-                        && (error.message.contains("ansible_env") || error.message.contains("env")) =>
-                {
-                    continue;
-                }
-                Err(error) => return Err(error.into()),
-            };
-            let lists = match rendered {
+            let lists = match &setting.value {
+                Value::Str(_) => match self.templar.value(&setting.value)? {
+                    Value::List(items) => items.to_vec(),
+                    one => vec![one],
+                },
                 Value::List(items) => items.to_vec(),
-                one => vec![one],
+                one => vec![one.clone()],
             };
             for list in lists {
+                let list = if list.as_map().is_some() { list } else { self.templar.value(&list)? };
                 for (key, value) in list.as_map().map(|map| (**map).clone()).unwrap_or_default() {
-                    if !matches!(value, Value::Omit) {
-                        environment.insert(key.to_string(), value.to_string());
+                    match self.templar.value(&value) {
+                        Ok(Value::Omit) => {}
+                        Ok(value) => {
+                            environment.insert(self.templar.text(&key)?, value.to_string());
+                        }
+                        // Facts about the environment can't be there before they are gathered.
+                        Err(error) if gathers && error.undefined.is_some() && error.message.contains("env") => {}
+                        Err(error) => return Err(error.into()),
                     }
                 }
             }

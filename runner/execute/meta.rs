@@ -18,9 +18,6 @@ impl Batch<'_> {
     pub(super) fn meta(&mut self, task: &Arc<Task>, group: &[HostName]) {
         let word = task.action.args.get("_raw_params").map(ToString::to_string).unwrap_or_default();
         let word = word.trim().to_owned();
-        if task.name().is_some() || task.is_handler {
-            self.announce(task, &group[0]);
-        }
         if matches!(word.as_str(), "noop" | "refresh_inventory" | "reset_connection")
             && task.keywords.get(Keyword::When).is_some()
         {
@@ -32,7 +29,10 @@ impl Batch<'_> {
             "end_play" | "end_batch" | "clear_host_errors" | "refresh_inventory" | "clear_facts"
         );
         let mut meant = Vec::new();
-        for host in group {
+        for (nth, host) in group.iter().enumerate() {
+            if nth == 0 || !for_all {
+                self.announce(task, host);
+            }
             match holds(self.world, self.play, task, host) {
                 Ok(true) if !for_all || meant.is_empty() => meant.push(host.clone()),
                 Ok(true) => {}
@@ -67,11 +67,14 @@ impl Batch<'_> {
         let reason = format!("{word} conditional evaluated to False{what}");
         self.note(&reason);
         let mut result = Map::new();
-        result.insert("msg", word);
+        let message = match word {
+            "end_host" => format!("end_host conditional evaluated to false, continuing execution for {host}"),
+            other => other.to_owned(),
+        };
+        result.insert("msg", message);
         result.insert("skipped", true);
         result.insert("skip_reason", reason);
         let info = super::strategy::announce_quietly(self.world, self.play, task, host);
-        self.world.tell(Event::TaskStart(info.clone()));
         self.world.tell(Event::Result(Outcome {
             host: host.clone(),
             delegated: None,

@@ -427,10 +427,10 @@ fn vars_files(world: &Arc<World>, run: &Arc<PlayRun>, host: &HostName) -> Result
         let mut found = None;
         for candidate in &candidates {
             let Ok(name) = templar.text(candidate) else { continue };
-            let path = run.play.folder.join(reach::home_expanded(PathBuf::from(&name)));
-            let path = if path.is_file() { path } else { run.play.folder.join("vars").join(&name) };
-            if path.is_file() {
-                found = Some(path);
+            let given = reach::home_expanded(PathBuf::from(&name));
+            let places = [run.play.folder.join("vars").join(&given), run.play.folder.join(&given)];
+            found = places.into_iter().find(|path| path.is_file());
+            if found.is_some() {
                 break;
             }
             tried.push(name);

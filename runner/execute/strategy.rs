@@ -89,7 +89,7 @@ impl<'a> Batch<'a> {
         }
         self.linear(&hosts);
         if flush {
-            let force = self.world.options.force_handlers || self.play.flag(Keyword::ForceHandlers, false);
+            let force = self.play.flag(Keyword::ForceHandlers, self.world.options.force_handlers);
             let gone = |host: &HostName| self.casualties.unreachable.contains(host) || self.ended.contains(host);
             let hosts =
                 if force { hosts.iter().filter(|host| !gone(host)).cloned().collect() } else { self.hosts_left() };
@@ -206,8 +206,7 @@ impl<'a> Batch<'a> {
         for end in &mut ends {
             let ran = match end.status {
                 Status::Ok | Status::Changed | Status::Failed => true,
-                Status::Unreachable => end.ignored,
-                Status::Skipped => false,
+                Status::Unreachable | Status::Skipped => false,
             };
             if ran {
                 self.cursor(&end.host).mark_ran();
@@ -285,8 +284,8 @@ impl<'a> Batch<'a> {
         match end.status {
             Status::Failed if !end.ignored => {
                 self.keep_failure(end);
-                // What a rescue takes up is no failure of the play.
-                self.fail_host(&end.host, true) != AfterFailure::Rescued
+                self.fail_host(&end.host, true);
+                true
             }
             Status::Unreachable if !end.ignored => {
                 self.casualties.unreachable.insert(end.host.clone());

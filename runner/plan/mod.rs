@@ -11,17 +11,17 @@ use crate::playbook::{Item, Play};
 use crate::source::{Diagnostic, Severity};
 
 /// Returns the mistakes and warnings in plays.
-pub fn check(plays: &[Play], inventory: &Inventory, limit: Option<&str>) -> Vec<Diagnostic> {
+pub fn check(plays: &[Play], inventory: &Inventory, options: &crate::execute::RunOptions) -> Vec<Diagnostic> {
     let mut problems = Vec::new();
     for play in plays {
         check_hosts(play, inventory, &mut problems);
-        names::check(play, &mut problems);
+        names::check(play, options.error_on_missing_handler, &mut problems);
         for items in [&play.pre_tasks, &play.tasks, &play.post_tasks, &play.handlers] {
             tasks::check(items, &mut problems);
         }
         tasks::check_values(play, &mut problems);
     }
-    if let Some(limit) = limit {
+    if let Some(limit) = options.limit.as_deref() {
         for (name, meant) in inventory.strangers(limit) {
             let mut problem = Diagnostic::error(
                 crate::source::Place::default(),

@@ -7,7 +7,7 @@ use crate::value::{Value, may_be_template};
 
 /// Adds a problem for every `notify` that no handler answers to. Handlers of roles that are included during the run
 /// are not known yet, so that a play with such includes is not judged.
-pub(super) fn check(play: &Play, problems: &mut Vec<Diagnostic>) {
+pub(super) fn check(play: &Play, error_on_missing: bool, problems: &mut Vec<Diagnostic>) {
     let mut known: Vec<String> = Vec::new();
     let mut open = false;
     visit(&play.handlers, &mut |handler| {
@@ -20,8 +20,11 @@ pub(super) fn check(play: &Play, problems: &mut Vec<Diagnostic>) {
             known.push(name);
         }
         for topic in handler.listen.iter().flat_map(items) {
-            open |= topic.holds_template();
-            known.push(topic.to_string());
+            let topic = topic.to_string();
+            if let Some(role) = handler.role() {
+                known.push(format!("{} : {topic}", role.name));
+            }
+            known.push(topic);
         }
         open |= crate::action::includes(&handler.action.name);
     });
@@ -40,10 +43,20 @@ pub(super) fn check(play: &Play, problems: &mut Vec<Diagnostic>) {
                     continue;
                 }
                 let place = if text.place.is_nowhere() { task.place } else { text.place };
-                let mut problem = Diagnostic::error(place, format!("no handler `{}` in this play", text.as_str()))
-                    .width(text.as_str().chars().count());
+                let mut problem = Diagnostic::error(
+                    place,
+                    format!(
+                        "The requested handler '{}' was not found in either the main handlers list nor in the listening \
+                         handlers list",
+                        text.as_str()
+                    ),
+                )
+                .width(text.as_str().chars().count());
                 if let Some(meant) = nearest(text.as_str(), known.iter().map(String::as_str)) {
                     problem = problem.help(format!("did you mean `{meant}`?"));
+                }
+                if !error_on_missing {
+                    problem.severity = crate::source::Severity::Warning;
                 }
                 problems.push(problem);
             }

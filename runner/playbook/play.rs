@@ -25,6 +25,7 @@ impl Loader {
             return Vec::new();
         };
         let mut plays = Vec::new();
+        let outer = std::mem::replace(&mut self.playbook, folder_of(path));
         for node in nodes {
             if let Some((_, file)) = node.entries().iter().find(|(key, _)| IMPORT[..3].contains(&key.text().as_str())) {
                 plays.extend(self.import_playbook(node, file, path, parent));
@@ -32,6 +33,7 @@ impl Loader {
                 plays.extend(self.play(node, path, parent));
             }
         }
+        self.playbook = outer;
         plays
     }
 

@@ -30,6 +30,8 @@ pub struct Loader {
     problems: Vec<Diagnostic>,
     /// How deep imports are nested now.
     pub(super) depth: usize,
+    /// The folder of the playbook that is being read.
+    pub(super) playbook: PathBuf,
     /// The roles that static imports brought since it was last asked for, with their handlers.
     pub(super) brought: Brought,
 }
@@ -46,7 +48,14 @@ pub(super) const IMPORT_DEPTH_LIMIT: usize = 50;
 
 impl Loader {
     pub fn new(options: Options) -> Loader {
-        Loader { options, files: HashMap::new(), problems: Vec::new(), depth: 0, brought: Brought::default() }
+        Loader {
+            options,
+            files: HashMap::new(),
+            problems: Vec::new(),
+            depth: 0,
+            playbook: PathBuf::new(),
+            brought: Brought::default(),
+        }
     }
 
     /// Reads a playbook with all it imports. What could be read comes back, mistakes are in [`Loader::take_problems`].

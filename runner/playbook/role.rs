@@ -164,6 +164,17 @@ impl Loader {
 
     fn role_tasks(&mut self, path: &Path, used: &RoleUse, parent: &Arc<Parent>) -> Vec<Item> {
         if let Some(from) = &used.tasks_from
+            && role_file(path, "tasks", from).is_some_and(|file| is_outside(&file, path))
+        {
+            let message = format!(
+                "Failed to find '{from}' of role `{}` as it is not inside the expected role path: '{}'",
+                used.name,
+                path.join("tasks").display()
+            );
+            self.problem(Diagnostic::error(used.place, message));
+            return Vec::new();
+        }
+        if let Some(from) = &used.tasks_from
             && role_file(path, "tasks", from).is_none()
         {
             let message = format!("role `{}` has no `tasks/{from}`", used.name);
@@ -274,6 +285,13 @@ impl Loader {
         };
         let around = super::task::static_parent(task);
         let name = self.static_text(written, place, &around)?;
+        for key in ["tasks_from", "vars_from", "defaults_from", "handlers_from"] {
+            if let Some(value) = args.get(key).filter(|value| !matches!(value, Value::Str(_))) {
+                let message = format!("Expected a string for {key} but got {} instead", value.kind());
+                self.problem(Diagnostic::error(task.action.place_of(key).1, message));
+                return None;
+            }
+        }
         let mut from = |key: &str| args.get(key).and_then(|value| self.static_text(value, place, &around));
         Some(RoleUse {
             tasks_from: from("tasks_from"),
@@ -353,6 +371,14 @@ pub fn line_of(role: Option<&Arc<Role>>) -> Vec<Arc<Role>> {
 /// Returns the folder above a folder `roles`.
 fn folder_of_roles(roles: &Path) -> PathBuf {
     folder_of(roles)
+}
+
+/// Returns whether a file that a role names lies outside it.
+fn is_outside(file: &Path, role: &Path) -> bool {
+    match (std::fs::canonicalize(file), std::fs::canonicalize(role)) {
+        (Ok(file), Ok(role)) => !file.starts_with(role),
+        (Ok(_) | Err(_), Ok(_) | Err(_)) => false,
+    }
 }
 
 /// Finds `KIND/NAME.yml` of a role, or `KIND/NAME/main.yml`.

@@ -181,6 +181,19 @@ impl Loader {
     fn action_call(&mut self, written: &str, key: &Node, node: Node, more: Option<Node>) -> Option<ActionCall> {
         let name = match action::canonical(written) {
             Some(name) => name,
+            None if crate::value::may_be_template(written) => {
+                let message =
+                    format!("the action's name `{written}` is a template: only names as written are supported");
+                let args = Map::from_iter([("msg".into(), message.into())]);
+                return Some(ActionCall {
+                    name: "fail".into(),
+                    written: written.to_owned(),
+                    place: key.place,
+                    args: Arc::new(args),
+                    node: Node { place: key.place, kind: Kind::Null },
+                    more: None,
+                });
+            }
             None => {
                 let mut problem = Diagnostic::error(key.place, action::unknown(written));
                 if let Some(meant) = nearest(written, action::names()) {
@@ -288,6 +301,12 @@ impl Loader {
             return Vec::new();
         }
         let args = &task.action.args;
+        if args.get("apply").is_some() {
+            let place = task.action.place_of("apply").0;
+            let problem = Diagnostic::error(place, "Invalid options for import_tasks: apply");
+            self.problem(problem.help("what an import stands under applies to its tasks; `apply` is for includes"));
+            return Vec::new();
+        }
         let Some(written) = args.get("file").or_else(|| args.get("_raw_params")).cloned() else {
             self.problem(Diagnostic::error(task.action.place, "`import_tasks` must name a file"));
             return Vec::new();
@@ -295,8 +314,9 @@ impl Loader {
         let place = task.action.node.place;
         let Some(name) = self.static_text(&written, place, &static_parent(&task)) else { return Vec::new() };
         let role = task.role().cloned();
-        let Some(path) = task_file(&name, &task.file, role.as_ref().map(|role| role.path.as_path()), task.is_handler)
-        else {
+        let role_path = role.as_ref().map(|role| role.path.as_path());
+        let playbook = self.playbook.clone();
+        let Some(path) = task_file(&name, &task.file, role_path, &playbook, task.is_handler) else {
             self.problem(Diagnostic::error(place, format!("no file of tasks `{name}`")).help(format!(
                 "looked beside `{}`{}",
                 task.file.display(),
@@ -349,8 +369,8 @@ pub(super) fn import_parent(task: &Task) -> Arc<Parent> {
 }
 
 /// Finds a file of tasks as Ansible looks for it: beside the file that names it, then in the role's `tasks`
-/// (`handlers` for handlers), then below the role.
-pub fn task_file(name: &str, from: &Path, role: Option<&Path>, is_handler: bool) -> Option<PathBuf> {
+/// (`handlers` for handlers), then below the role, last beside the playbook.
+pub fn task_file(name: &str, from: &Path, role: Option<&Path>, playbook: &Path, is_handler: bool) -> Option<PathBuf> {
     let folder = folder_of(from);
     let mut candidates = vec![folder.join(name)];
     if let Some(role) = role {
@@ -359,6 +379,7 @@ pub fn task_file(name: &str, from: &Path, role: Option<&Path>, is_handler: bool)
         candidates.push(role.join("tasks").join(name));
         candidates.push(role.join(name));
     }
+    candidates.push(playbook.join(name));
     candidates.into_iter().find(|path| path.is_file())
 }
 

@@ -200,6 +200,10 @@ pub(super) fn same(left: &Value, right: &Value) -> bool {
 }
 
 pub(super) fn contains(within: &Live, wanted: &Live) -> Result<bool> {
+    if let Live::Done(Value::Lazy(lazy)) = within {
+        let wanted = wanted.force()?;
+        return Ok(wanted.as_str().is_some_and(|name| lazy.keys().iter().any(|key| &**key == name)));
+    }
     if within.is_map() {
         return Ok(within.item(&wanted.force()?)?.is_some());
     }
