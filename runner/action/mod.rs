@@ -210,8 +210,8 @@ pub fn shows_result(name: &str) -> bool {
 
 /// Returns the name of a task that has none: what it calls.
 pub fn shown_name(call: &ActionCall) -> String {
-    match (&*call.name, call.args.get("_raw_params")) {
-        ("include_tasks" | "import_tasks", Some(file)) => format!("{} : {file}", call.written),
+    match (&*call.name, call.args.get("name")) {
+        ("include_role" | "import_role", Some(role)) => format!("{} : {role}", call.written),
         (_, _) => call.written.clone(),
     }
 }

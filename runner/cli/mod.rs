@@ -1,8 +1,10 @@
 //! The command line: what a person types, and what the environment and `ansible.cfg` add to it.
 
+mod again;
 mod args;
 mod config;
 mod extra_vars;
+mod output;
 pub mod prompt;
 mod run;
 mod settings;

@@ -6,12 +6,14 @@ use std::sync::atomic::AtomicBool;
 use std::sync::mpsc;
 
 use super::Problem;
-use super::args::{OutputFormat, RunArguments};
+use super::again::{self, Earlier};
+use super::args::RunArguments;
+use super::output;
 use super::settings::{self, Settings};
 use crate::execute::{self, World};
 use crate::inventory::Inventory;
 use crate::playbook::{Loader, Play};
-use crate::report::{self, Reporting};
+use crate::report::{self, About};
 use crate::source::{Diagnostic, Severity};
 use crate::{inventory, plan};
 
@@ -94,31 +96,19 @@ pub fn run(args: RunArguments) -> Result<u8, Problem> {
         }
         return Ok(0);
     }
+    let playbooks = args.playbooks.iter().map(|path| std::path::absolute(path).unwrap_or_else(|_| path.clone()));
+    let about = About { playbooks: playbooks.collect(), check: settings.run.check };
+    let (reporting, mut run) = (output::reporting(args.output, &settings, about.clone())?, settings.run);
+    let replay = match again::earlier(&args, &about, &inventory, &mut run)? {
+        Earlier::Nothing => return Ok(0),
+        Earlier::Run(replay) => replay,
+    };
     let interrupted = Arc::new(AtomicBool::new(false));
     listen_for_interrupt(&interrupted)?;
     crate::connection::ask_with(|question| super::prompt::password(question).ok());
     let (events, told) = mpsc::channel();
-    let reporting = Reporting {
-        verbosity: settings.run.verbosity,
-        format: match args.output {
-            OutputFormat::Auto => report::Format::Auto,
-            OutputFormat::Lines => report::Format::Lines,
-            OutputFormat::Json => report::Format::Json,
-            OutputFormat::Junit => report::Format::Junit,
-        },
-        show_skipped: settings.config.flag(
-            &["ANSIBLE_DISPLAY_SKIPPED_HOSTS", "DISPLAY_SKIPPED_HOSTS"],
-            "defaults",
-            "display_skipped_hosts",
-            true,
-        ),
-        show_ok: settings.config.flag(&["ANSIBLE_DISPLAY_OK_HOSTS"], "defaults", "display_ok_hosts", true),
-        yaml: settings.config.get(&["ANSIBLE_CALLBACK_RESULT_FORMAT"], "defaults", "callback_result_format").as_deref()
-            == Some("yaml"),
-        playbooks: args.playbooks.clone(),
-    };
-    let reporter = report::start(reporting, told);
-    let world = World::new(settings.run, inventory, loader, events, interrupted);
+    let reporter = report::start(reporting, interrupted.clone(), told);
+    let world = World::new(run, inventory, loader, events, interrupted, replay);
     let code = execute::run(&world, plays);
     drop(world);
     // Everything told is shown before the program ends.

@@ -194,6 +194,10 @@ impl ItemRun<'_> {
                 },
             };
             if met || attempt == tries || self.world.is_interrupted() {
+                if !met && tries > 1 {
+                    // As Ansible counts them when they were in vain: the retries.
+                    end.result.insert("attempts", Value::Int(tries as i64 - 1));
+                }
                 if !met && tries > 1 && end.status != Status::Failed {
                     end.status = Status::Failed;
                     end.result.insert("failed", true);

@@ -27,6 +27,8 @@ pub const EXIT_INTERRUPTED: u8 = 99;
 pub struct PlayRun {
     pub play: Arc<Play>,
     pub name: String,
+    /// Counts the plays of the run from 0.
+    pub ordinal: usize,
     pub all_hosts: Vec<HostName>,
     /// What the user was asked for.
     pub prompted: Arc<Map>,
@@ -141,11 +143,11 @@ pub fn run(world: &Arc<World>, plays: Vec<Play>) -> u8 {
     let started = Instant::now();
     let mut stopped = false;
     let mut errors = false;
-    for play in plays {
+    for (ordinal, play) in plays.into_iter().enumerate() {
         if world.is_interrupted() || stopped {
             break;
         }
-        match run_play(world, play) {
+        match run_play(world, play, ordinal) {
             Ok(Stop::No) => {}
             Ok(Stop::Run) => stopped = true,
             Err(message) => {
@@ -155,20 +157,21 @@ pub fn run(world: &Arc<World>, plays: Vec<Play>) -> u8 {
             }
         }
     }
-    world.tell(Event::Recap(world.recap(started.elapsed().as_secs_f64())));
-    if world.is_interrupted() {
-        return EXIT_INTERRUPTED;
-    }
-    if errors {
-        return EXIT_ERROR;
-    }
-    let casualties = world.casualties.lock().unwrap_or_else(PoisonError::into_inner);
-    let failed = if casualties.failed.is_empty() { EXIT_OK } else { EXIT_FAILED };
-    let unreachable = if casualties.unreachable.is_empty() { EXIT_OK } else { EXIT_UNREACHABLE };
-    failed | unreachable
+    let code = if world.is_interrupted() {
+        EXIT_INTERRUPTED
+    } else if errors {
+        EXIT_ERROR
+    } else {
+        let casualties = world.casualties.lock().unwrap_or_else(PoisonError::into_inner);
+        let failed = if casualties.failed.is_empty() { EXIT_OK } else { EXIT_FAILED };
+        let unreachable = if casualties.unreachable.is_empty() { EXIT_OK } else { EXIT_UNREACHABLE };
+        failed | unreachable
+    };
+    world.tell(Event::Recap(world.recap(started.elapsed().as_secs_f64(), code)));
+    code
 }
 
-fn run_play(world: &Arc<World>, play: Play) -> Result<Stop, String> {
+fn run_play(world: &Arc<World>, play: Play, ordinal: usize) -> Result<Stop, String> {
     let play = Arc::new(play);
     let prompted = Arc::new(crate::cli::prompt::ask(&play.vars_prompt, &world.options.extra_vars)?);
     let mut known = crate::vars::static_map(&play.parent, &Map::new());
@@ -200,13 +203,21 @@ fn run_play(world: &Arc<World>, play: Play) -> Result<Stop, String> {
         let lost = world.casualties.lock().unwrap_or_else(PoisonError::into_inner);
         hosts.retain(|host| !lost.failed.contains(host) && !lost.unreachable.contains(host));
     }
-    world.tell(Event::PlayStart { name: name.clone(), hosts: hosts.clone(), place: play.place });
+    let begins = |hosts: &[HostName]| Event::PlayStart {
+        name: name.clone(),
+        hosts: hosts.to_vec(),
+        place: play.place,
+        ordinal,
+        tasks: crate::plan::count_tasks(&play),
+    };
     if hosts.is_empty() {
+        world.tell(begins(&hosts));
         world.tell(Event::NoHosts);
         return Ok(Stop::No);
     }
     let run = Arc::new(PlayRun {
-        name,
+        name: name.clone(),
+        ordinal,
         prompted,
         files: RwLock::default(),
         batch: RwLock::default(),
@@ -217,13 +228,14 @@ fn run_play(world: &Arc<World>, play: Play) -> Result<Stop, String> {
         told: Mutex::default(),
         templar: fixed,
         all_hosts,
-        play,
+        play: play.clone(),
     });
     for host in &hosts {
         let files = vars_files(world, &run, host)?;
         run.files.write().unwrap_or_else(PoisonError::into_inner).insert(host.clone(), files);
     }
     for batch in batches(world, &run, hosts)? {
+        world.tell(begins(&batch));
         *run.batch.write().unwrap_or_else(PoisonError::into_inner) = batch.clone();
         let size = batch.len();
         let (lost, stop) = run_batch(world, &run, batch);

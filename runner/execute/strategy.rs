@@ -392,6 +392,7 @@ pub(super) fn announce_quietly(
         place: task.place,
         kind: if task.is_handler { TaskKind::Handler } else { TaskKind::Task },
         check,
+        registers: task.keywords.get(Keyword::Register).is_some(),
     })
 }
 

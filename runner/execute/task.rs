@@ -6,6 +6,7 @@ use std::time::Instant;
 use super::include::Inclusion;
 use super::item::{ItemEnd, ItemRun};
 use super::reach::truth;
+use super::replay::Done;
 use super::{PlayRun, World};
 use crate::action;
 use crate::playbook::{Keyword, Loop, LoopKind, Task};
@@ -50,6 +51,9 @@ struct Rounds {
 impl HostTask<'_> {
     /// Runs the task, tells its result, and stores what it registers.
     pub fn run(&self) -> TaskEnd {
+        if let Some(done) = self.world.replay.next(self.play.ordinal, self.host, self.info) {
+            return self.replay(done);
+        }
         self.world.tell(Event::HostStart { host: self.host.clone(), task: self.info.clone() });
         let started = Instant::now();
         let templar = crate::vars::templar(self.world, Some(self.play), self.host, Some(self.task));
@@ -60,19 +64,29 @@ impl HostTask<'_> {
             Some(loop_) => self.rounds(loop_, &templar, no_log, &mut includes),
         };
         // A loop whose items can't be told has had no rounds that told of it.
-        let is_loop = end.result.get("results").and_then(Value::as_list).is_some_and(|rounds| !rounds.is_empty())
-            && self.task.loop_.is_some();
-        self.finish(end, is_loop, &templar, no_log, includes, started.elapsed().as_secs_f64())
+        let is_loop = self.task.loop_.is_some() && had_rounds(&end);
+        self.finish(end, is_loop, &templar, no_log, includes, Some(started.elapsed().as_secs_f64()))
     }
 
-    fn flag(&self, templar: &Templar, keyword: Keyword) -> bool {
-        let Some(setting) = self.task.inherited(keyword) else { return false };
-        // One whose template fails fails the task where it matters; a log that can't be told from a secret stays shut.
-        templar.value(&setting.value).map_or(keyword == Keyword::NoLog, |value| truth(&value))
+    /// Passes over what an earlier run did: variables, facts and notifications come from its record.
+    fn replay(&self, done: Done) -> TaskEnd {
+        let templar = crate::vars::templar(self.world, Some(self.play), self.host, Some(self.task));
+        let no_log = self.flag(&templar, Keyword::NoLog);
+        let end = ItemEnd { status: done.status, result: done.result, delegated: done.delegated };
+        let run = self.item(templar.clone(), no_log);
+        let rounds = self.task.loop_.as_ref().and_then(|_| end.result.get("results")?.as_list());
+        for round in rounds.into_iter().flat_map(|rounds| rounds.iter()) {
+            if let Some(result) = round.as_map() {
+                self.keep(&run, &ItemEnd { result: (**result).clone(), ..end.clone() });
+            }
+        }
+        self.keep(&run, &end);
+        let is_loop = self.task.loop_.is_some() && had_rounds(&end);
+        self.finish(end, is_loop, &templar, no_log, Vec::new(), None)
     }
 
-    fn one(&self, templar: Templar, no_log: bool, item: Option<&Value>, includes: &mut Vec<Inclusion>) -> ItemEnd {
-        let mut run = ItemRun {
+    fn item(&self, templar: Templar, no_log: bool) -> ItemRun<'_> {
+        ItemRun {
             world: self.world,
             play: self.play,
             host: self.host,
@@ -83,7 +97,17 @@ impl HostTask<'_> {
             check: self.world.options.check,
             diff: self.world.options.diff,
             no_log,
-        };
+        }
+    }
+
+    fn flag(&self, templar: &Templar, keyword: Keyword) -> bool {
+        let Some(setting) = self.task.inherited(keyword) else { return false };
+        // One whose template fails fails the task where it matters; a log that can't be told from a secret stays shut.
+        templar.value(&setting.value).map_or(keyword == Keyword::NoLog, |value| truth(&value))
+    }
+
+    fn one(&self, templar: Templar, no_log: bool, item: Option<&Value>, includes: &mut Vec<Inclusion>) -> ItemEnd {
+        let mut run = self.item(templar, no_log);
         let end = run.run();
         if matches!(end.status, Status::Ok | Status::Changed) && action::includes(&self.task.action.name) {
             includes.push(Inclusion::new(&run, &end.result, item.cloned()));
@@ -178,6 +202,13 @@ impl HostTask<'_> {
                 break;
             }
         }
+        if self.world.is_interrupted() && ends.len() < count && ends.iter().all(|end| end.status != Status::Unreachable)
+        {
+            let message = format!("stopped by the user after {} of {count} items", ends.len());
+            let mut end = ItemEnd::failed(message);
+            end.result.insert("results", Value::list(results));
+            return end;
+        }
         whole(ends, results, count)
     }
 
@@ -255,7 +286,8 @@ impl HostTask<'_> {
         templar: &Templar,
         no_log: bool,
         includes: Vec<Inclusion>,
-        duration_s: f64,
+        // Absent when the task did not run, since an earlier run did it.
+        took_s: Option<f64>,
     ) -> TaskEnd {
         let ignored = match end.status {
             Status::Failed => self.flag(templar, Keyword::IgnoreErrors),
@@ -278,8 +310,16 @@ impl HostTask<'_> {
             }
         }
         self.register(&end, templar);
-        self.world.count(self.host, end.status, changed, ignored);
-        self.world.tell(Event::Result(Outcome { is_loop, ..self.outcome(&end, no_log, duration_s, ignored) }));
+        let outcome = Outcome { is_loop, ..self.outcome(&end, no_log, took_s.unwrap_or(0.0), ignored) };
+        if took_s.is_some() {
+            // Each round that includes counts, as it does in Ansible.
+            for _ in 0..includes.len().max(1) {
+                self.world.count(self.host, end.status, changed, ignored);
+            }
+            self.world.tell(Event::Result(outcome));
+        } else {
+            self.world.tell(Event::Replayed(outcome));
+        }
         TaskEnd {
             host: self.host.clone(),
             task: self.task.clone(),
@@ -337,6 +377,10 @@ fn names_of(rounds: &Rounds, index: usize, item: &Value) -> Vec<(String, Value)>
         names.push(("ansible_loop".to_owned(), Value::map(loop_)));
     }
     names
+}
+
+fn had_rounds(end: &ItemEnd) -> bool {
+    end.result.get("results").and_then(Value::as_list).is_some_and(|rounds| !rounds.is_empty())
 }
 
 /// Puts the rounds' ends together.

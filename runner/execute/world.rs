@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use super::play::Casualties;
 use super::pool::Pool;
+use super::replay::Replay;
 use crate::inventory::Inventory;
 use crate::playbook::{Loader, Task};
 use crate::report::{Counts, Event, HostName, Recap, Status};
@@ -73,6 +74,8 @@ pub struct World {
     pub(super) casualties: Mutex<Casualties>,
     states: RwLock<HashMap<HostName, Arc<RwLock<HostState>>>>,
     pub connections: Pool,
+    /// What an interrupted run had done already.
+    pub replay: Replay,
     pub loader: Mutex<Loader>,
     events: Mutex<Sender<Event>>,
     stats: Mutex<Stats>,
@@ -96,6 +99,7 @@ impl World {
         loader: Loader,
         events: Sender<Event>,
         interrupted: Arc<AtomicBool>,
+        replay: Replay,
     ) -> Arc<World> {
         let started = AtomicBool::new(options.start_at_task.is_none());
         Arc::new(World {
@@ -106,6 +110,7 @@ impl World {
             casualties: Mutex::default(),
             states: RwLock::default(),
             connections: Pool::default(),
+            replay,
             loader: Mutex::new(loader),
             events: Mutex::new(events),
             stats: Mutex::default(),
@@ -260,11 +265,11 @@ impl World {
         stats.custom.insert(name, value);
     }
 
-    pub fn recap(&self, duration_s: f64) -> Recap {
+    pub fn recap(&self, duration_s: f64, code: u8) -> Recap {
         let stats = self.stats.lock().unwrap_or_else(PoisonError::into_inner);
         let mut hosts: Vec<(HostName, Counts)> =
             stats.order.iter().map(|host| (host.clone(), stats.counts[host])).collect();
         hosts.sort_by(|a, b| a.0.cmp(&b.0));
-        Recap { hosts, duration_s, custom: stats.custom.clone() }
+        Recap { hosts, duration_s, custom: stats.custom.clone(), code }
     }
 }

@@ -27,14 +27,15 @@ fn one(diff: &Value, style: Style) -> String {
     if before == after {
         return String::new();
     }
-    let head = |word: &str, key: &str| match diff.get(key).and_then(Value::as_str) {
-        Some(name) => format!("{word}: {name}"),
-        None => word.to_owned(),
+    // What was not there before has no name.
+    let head = |word: &str, key: &str, text: &str| match diff.get(key).and_then(Value::as_str) {
+        Some(name) if !text.is_empty() => format!("{word}: {name}"),
+        Some(_) | None => word.to_owned(),
     };
     let unified = TextDiff::from_lines(&before, &after)
         .unified_diff()
         .context_radius(3)
-        .header(&head("before", "before_header"), &head("after", "after_header"))
+        .header(&head("before", "before_header", &before), &head("after", "after_header", &after))
         .to_string();
     let mut shown = String::new();
     for line in unified.lines() {

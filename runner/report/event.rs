@@ -9,10 +9,15 @@ pub type HostName = Arc<str>;
 
 #[derive(Debug, Clone)]
 pub enum Event {
+    /// A play begins, or the next batch of its hosts.
     PlayStart {
         name: String,
         hosts: Vec<HostName>,
         place: Place,
+        /// Counts the plays of the run from 0.
+        ordinal: usize,
+        /// How many tasks were found before the run; includes bring more.
+        tasks: usize,
     },
     /// A play whose pattern names no host.
     NoHosts,
@@ -31,6 +36,8 @@ pub enum Event {
     Item(Outcome),
     /// A task has ended on a host.
     Result(Outcome),
+    /// The record of an earlier run says how a task ended on a host; it did not run again.
+    Replayed(Outcome),
     /// `until` was not so yet.
     Retry {
         host: HostName,
@@ -74,6 +81,8 @@ pub struct TaskInfo {
     pub kind: TaskKind,
     /// Whether it runs in check mode.
     pub check: bool,
+    /// Whether its result is kept in a variable.
+    pub registers: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,6 +129,8 @@ pub struct Recap {
     pub duration_s: f64,
     /// Values of `set_stats`.
     pub custom: Map,
+    /// The exit status that the run ends with.
+    pub code: u8,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

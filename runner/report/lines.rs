@@ -1,14 +1,17 @@
 //! The lines of Ansible's default callback: what scripts and people read where no progress is drawn.
 
+use std::collections::HashSet;
 use std::io::Write;
 
 use serde_json::Value as Json;
 
+use super::outcome::{CENSORED_ITEM, censored, explanation, includes, path_of, visible};
+
+use super::Reporter;
 use super::diff;
 use super::event::{Counts, Event, Outcome, Recap, Status, TaskInfo, TaskKind};
 use super::secrets;
 use super::style::{Color, Style};
-use crate::value::Map;
 
 /// How wide banners are where no terminal says otherwise. Source: `Display.columns` of ansible-core.
 const COLUMNS: usize = 79;
@@ -23,11 +26,21 @@ pub struct LineOptions {
     pub show_ok: bool,
     /// `result_format = yaml`.
     pub yaml: bool,
+    /// Whether the values of `set_stats` are shown at the end.
+    pub show_custom_stats: bool,
 }
 
 impl Default for LineOptions {
     fn default() -> LineOptions {
-        LineOptions { verbosity: 0, color: false, columns: COLUMNS, show_skipped: true, show_ok: true, yaml: false }
+        LineOptions {
+            verbosity: 0,
+            color: false,
+            columns: COLUMNS,
+            show_skipped: true,
+            show_ok: true,
+            yaml: false,
+            show_custom_stats: false,
+        }
     }
 }
 
@@ -38,16 +51,17 @@ pub struct Lines<W: Write, E: Write> {
     style: Style,
     /// The announcement under which lines stand now.
     banner: Option<u64>,
-    announced: Option<std::sync::Arc<TaskInfo>>,
+    /// Explanations that were given: hosts that fail alike do not repeat them.
+    explained: HashSet<String>,
 }
 
 impl<W: Write, E: Write> Lines<W, E> {
     pub fn new(out: W, errors: E, options: LineOptions) -> Lines<W, E> {
-        Lines { out, errors, options, style: Style { on: options.color }, banner: None, announced: None }
+        Lines { out, errors, options, style: Style { on: options.color }, banner: None, explained: HashSet::new() }
     }
 
     /// Shows an event.
-    pub fn take(&mut self, event: &Event) {
+    pub(super) fn show(&mut self, event: &Event) {
         match event {
             Event::PlayStart { name, .. } => {
                 self.banner = None;
@@ -55,17 +69,15 @@ impl<W: Write, E: Write> Lines<W, E> {
             }
             Event::NoHosts => self.line("skipping: no hosts matched", Color::Skip),
             Event::NoHostsLeft => self.head("NO MORE HOSTS LEFT"),
-            Event::TaskStart(task) => {
-                self.announced = Some(task.clone());
-                self.task(task);
-            }
-            Event::HostStart { .. } | Event::Alive { .. } => {}
+            // Tasks that an earlier run did for every host do not show.
+            Event::TaskStart(_) | Event::Alive { .. } | Event::Replayed(_) => {}
+            Event::HostStart { task, .. } => self.task(task),
             Event::Item(outcome) => self.item(outcome),
             Event::Result(outcome) => self.result(outcome),
             Event::Retry { host, task, left, result } => {
                 let mut line = format!("FAILED - RETRYING: [{host}]: {} ({left} retries left).", task.name);
                 if self.options.verbosity > 1 {
-                    line.push_str(&format!("Result was: {}", self.json(result, false)));
+                    line.push_str(&format!("Result was: {}", self.written(Json::Object(visible(result)), false)));
                 }
                 self.line(&line, Color::Debug);
             }
@@ -74,9 +86,9 @@ impl<W: Write, E: Write> Lines<W, E> {
                 let item = item.as_ref().map(|item| format!(" => (item={item})")).unwrap_or_default();
                 self.line(&format!("included: {file} for {}{item}", hosts.join(", ")), Color::Skip);
             }
-            Event::Notified { host, handler } => {
+            Event::Notified { handler, .. } => {
                 if self.options.verbosity > 1 {
-                    self.line(&format!("NOTIFIED HANDLER {handler} for {host}"), Color::Debug);
+                    self.line(&format!("Notification for handler {handler} has been saved."), Color::Debug);
                 }
             }
             Event::Note(text) => {
@@ -123,31 +135,33 @@ impl<W: Write, E: Write> Lines<W, E> {
         };
         self.head(&format!("{kind} [{}]", task.name));
         if self.options.verbosity > 1 {
-            self.line(&format!("task path: {}:{}", path_of(task), task.place.line), Color::Debug);
+            self.line(&format!("task path: {}:{}", path_of(task.place), task.place.line), Color::Debug);
         }
     }
 
     fn item(&mut self, outcome: &Outcome) {
+        if includes(&outcome.task) && matches!(outcome.status, Status::Ok | Status::Changed) {
+            return;
+        }
         self.task(&outcome.task);
         self.warnings(outcome);
         self.diffs(outcome);
         let label = outcome.item.as_deref().unwrap_or_default();
-        let label = if outcome.no_log { "(censored due to no_log)" } else { label };
+        let label = if outcome.no_log { CENSORED_ITEM } else { label };
         let host = host_label(outcome);
         let verbose = self.verbose_part(outcome);
         match outcome.status {
             Status::Ok => self.line(&format!("ok: [{host}] => (item={label}){verbose}"), Color::Ok),
             Status::Changed => self.line(&format!("changed: [{host}] => (item={label}){verbose}"), Color::Changed),
             Status::Skipped if !self.options.show_skipped => {}
-            Status::Skipped => {
-                self.line(&format!("skipping: [{host}] => (item={label}) {}", verbose.trim_start()), Color::Skip)
-            }
+            Status::Skipped => self.line(&format!("skipping: [{host}] => (item={label}) {verbose}"), Color::Skip),
             Status::Failed => {
+                self.explain(outcome);
                 let result = self.shown(outcome);
                 self.line(&format!("failed: [{host}] (item={label}) => {result}"), Color::Error);
-                self.explain(outcome);
             }
             Status::Unreachable => {
+                self.explain(outcome);
                 let result = self.shown(outcome);
                 self.line(&format!("fatal: [{host}]: UNREACHABLE! => {result}"), Color::Unreachable);
             }
@@ -156,10 +170,8 @@ impl<W: Write, E: Write> Lines<W, E> {
 
     fn result(&mut self, outcome: &Outcome) {
         let failed = matches!(outcome.status, Status::Failed | Status::Unreachable);
-        if outcome.task.action.ends_with("include_tasks") || outcome.task.action.ends_with("include_role") {
-            if !failed && outcome.status != Status::Skipped {
-                return;
-            }
+        if includes(&outcome.task) && !failed && outcome.status != Status::Skipped {
+            return;
         }
         self.task(&outcome.task);
         if !outcome.is_loop {
@@ -186,12 +198,13 @@ impl<W: Write, E: Write> Lines<W, E> {
             // The rounds told it.
             Status::Failed if outcome.is_loop => {}
             Status::Failed => {
+                self.explain(outcome);
                 let result = self.shown(outcome);
                 self.line(&format!("fatal: [{host}]: FAILED! => {result}"), Color::Error);
-                self.explain(outcome);
             }
             Status::Unreachable if outcome.is_loop => {}
             Status::Unreachable => {
+                self.explain(outcome);
                 let result = self.shown(outcome);
                 self.line(&format!("fatal: [{host}]: UNREACHABLE! => {result}"), Color::Unreachable);
             }
@@ -223,18 +236,16 @@ impl<W: Write, E: Write> Lines<W, E> {
         }
     }
 
-    /// Shows where a template's or a variable's mistake was written.
+    /// Says why a task failed and where it was written; hosts that fail alike share it.
     fn explain(&mut self, outcome: &Outcome) {
-        if let (Some(text), false) = (outcome.result.get("_diagnostic"), outcome.no_log) {
-            self.error_line(&text.to_string(), Color::Error);
+        let text = explanation(outcome);
+        if self.explained.insert(text.clone()) {
+            self.line(&format!("{text}\n"), Color::Error);
         }
     }
 
     fn verbose_part(&self, outcome: &Outcome) -> String {
-        if outcome.no_log && (self.options.verbosity > 0 || outcome.verbose_always)
-            || self.options.verbosity > 0
-            || outcome.verbose_always
-        {
+        if self.options.verbosity > 0 || outcome.verbose_always {
             format!(" => {}", self.shown(outcome))
         } else {
             String::new()
@@ -243,49 +254,45 @@ impl<W: Write, E: Write> Lines<W, E> {
 
     fn shown(&self, outcome: &Outcome) -> String {
         if outcome.no_log {
-            let changed = outcome.status == Status::Changed;
-            return format!(
-                "{{\"censored\": \"the output has been hidden due to the fact that 'no_log: true' was specified for \
-                 this result\", \"changed\": {changed}}}"
-            );
+            return self.written(Json::Object(censored(outcome)), false);
         }
-        self.json(&outcome.result, outcome.verbose_always && !matches!(outcome.status, Status::Failed))
+        self.json(outcome)
     }
 
-    fn json(&self, result: &Map, always: bool) -> String {
-        let mut shown = result.to_json();
-        for key in ["diff", "warnings", "deprecations", "exception", "refused"] {
+    fn json(&self, outcome: &Outcome) -> String {
+        let mut shown = visible(&outcome.result);
+        for key in ["diff", "warnings", "deprecations", "exception", "refused", "failed", "skipped"] {
             shown.remove(key);
         }
-        shown.retain(|key, _| !key.starts_with("_ansible_") && key != "_diagnostic");
         if self.options.verbosity < 3 {
             shown.remove("invocation");
         }
-        if always {
-            for key in ["changed", "failed", "skipped"] {
+        if outcome.task.action.rsplit('.').next() == Some("debug") && outcome.status == Status::Ok {
+            let item = outcome.result.get("ansible_loop_var").map(ToString::to_string);
+            for key in ["changed", "ansible_loop_var", "ansible_index_var"].into_iter().chain(item.as_deref()) {
                 shown.remove(key);
             }
         }
-        if self.options.yaml {
-            let text = serde_yaml::to_string(&sorted(Json::Object(shown))).unwrap_or_default();
-            let indented: String = text.trim_end().lines().map(|line| format!("\n    {line}")).collect();
-            return indented;
-        }
-        let sorted = sorted(Json::Object(shown));
-        if always || self.options.verbosity > 2 {
-            return indented(&sorted);
-        }
-        one_line(&sorted)
+        self.written(Json::Object(shown), outcome.verbose_always)
     }
 
-    fn recap(&mut self, recap: &Recap) {
+    fn written(&self, result: Json, always: bool) -> String {
+        let sorted = sorted(result);
+        if self.options.yaml {
+            let text = serde_yaml::to_string(&sorted).unwrap_or_default();
+            return text.trim_end().lines().map(|line| format!("\n    {line}")).collect();
+        }
+        if always || self.options.verbosity > 2 { indented(&sorted) } else { one_line(&sorted) }
+    }
+
+    pub(super) fn recap(&mut self, recap: &Recap) {
         self.head("PLAY RECAP");
         for (host, counts) in &recap.hosts {
             let line = self.recap_line(host, counts);
             writeln!(self.out, "{}", secrets::hide(&line)).ok();
         }
         writeln!(self.out).ok();
-        if !recap.custom.is_empty() {
+        if self.options.show_custom_stats && !recap.custom.is_empty() {
             self.head("CUSTOM STATS: ");
             let custom = one_line(&sorted(Json::Object(recap.custom.to_json())));
             writeln!(self.out, "\tRUN: {}", secrets::hide(&custom)).ok();
@@ -319,19 +326,20 @@ impl<W: Write, E: Write> Lines<W, E> {
     }
 }
 
-fn path_of(task: &TaskInfo) -> String {
-    let path = task.place.path().unwrap_or_default();
-    std::path::absolute(&path).unwrap_or(path).display().to_string()
+impl<W: Write + Send, E: Write + Send> Reporter for Lines<W, E> {
+    fn take(&mut self, event: &Event) {
+        self.show(event);
+    }
 }
 
-fn host_label(outcome: &Outcome) -> String {
+pub(super) fn host_label(outcome: &Outcome) -> String {
     match &outcome.delegated {
         Some(delegate) => format!("{} -> {delegate}", outcome.host),
         None => outcome.host.to_string(),
     }
 }
 
-fn sorted(value: Json) -> Json {
+pub(super) fn sorted(value: Json) -> Json {
     match value {
         Json::Object(entries) => {
             let mut entries: Vec<(String, Json)> = entries.into_iter().collect();
@@ -344,7 +352,7 @@ fn sorted(value: Json) -> Json {
 }
 
 /// Writes JSON as Python's `json.dumps` does: a blank after `:` and `,`.
-fn one_line(value: &Json) -> String {
+pub(super) fn one_line(value: &Json) -> String {
     struct Spaced;
     impl serde_json::ser::Formatter for Spaced {
         fn begin_array_value<W: ?Sized + Write>(&mut self, writer: &mut W, first: bool) -> std::io::Result<()> {
@@ -360,7 +368,7 @@ fn one_line(value: &Json) -> String {
     written(value, Spaced)
 }
 
-fn indented(value: &Json) -> String {
+pub(super) fn indented(value: &Json) -> String {
     written(value, serde_json::ser::PrettyFormatter::with_indent(b"    "))
 }
 

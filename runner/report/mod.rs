@@ -2,29 +2,47 @@
 
 mod diff;
 pub mod event;
+mod json;
+mod junit;
 pub mod lines;
+mod minimal;
+mod outcome;
+pub mod past;
+mod progress;
+mod record;
 pub mod secrets;
 mod style;
+mod tally;
 
 pub use event::{Counts, Event, HostName, Outcome, Recap, Status, TaskInfo, TaskKind};
+pub use outcome::position;
+pub use record::{About, fingerprint, runs_folder};
 
 use std::io::{IsTerminal, Write};
-use std::path::PathBuf;
-use std::sync::mpsc::Receiver;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use crate::source::Diagnostic;
+use json::JsonLines;
+use junit::Junit;
 use lines::{LineOptions, Lines};
+use minimal::Minimal;
+use progress::Progress;
+use record::Record;
+
+/// How often reporters that show the time are asked to.
+const TICK: Duration = Duration::from_millis(100);
 
 /// How a run is to be reported.
 #[derive(Debug, Clone)]
 pub struct Reporting {
-    pub verbosity: u8,
     pub format: Format,
-    pub show_skipped: bool,
-    pub show_ok: bool,
-    pub yaml: bool,
-    pub playbooks: Vec<PathBuf>,
+    pub lines: LineOptions,
+    /// What the record says of the run.
+    pub about: About,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,26 +50,75 @@ pub enum Format {
     /// Progress where a person watches, lines elsewhere.
     Auto,
     Lines,
+    Minimal,
+    Oneline,
     Json,
     Junit,
 }
 
+/// Is told what happens, and shows or keeps it.
+pub(crate) trait Reporter: Send {
+    fn take(&mut self, event: &Event);
+
+    /// Some time has passed.
+    fn tick(&mut self) {}
+}
+
 /// Starts the thread that owns the reporters; it ends when nobody can tell it anything any more.
-pub fn start(reporting: Reporting, events: Receiver<Event>) -> JoinHandle<()> {
+pub fn start(mut reporting: Reporting, interrupted: Arc<AtomicBool>, events: Receiver<Event>) -> JoinHandle<()> {
+    reporting.lines.color = colors();
+    if std::io::stdout().is_terminal() {
+        reporting.lines.columns = style::terminal_size().1.saturating_sub(1);
+    }
     std::thread::spawn(move || {
-        let options = LineOptions {
-            verbosity: reporting.verbosity,
-            color: colors(),
-            show_skipped: reporting.show_skipped,
-            show_ok: reporting.show_ok,
-            yaml: reporting.yaml,
-            ..LineOptions::default()
-        };
-        let mut lines = Lines::new(std::io::stdout(), std::io::stderr(), options);
-        for event in events {
-            lines.take(&event);
+        let mut reporters = vec![shown(&reporting)];
+        reporters.extend(recorder(reporting.about));
+        let mut told = false;
+        loop {
+            match events.recv_timeout(TICK) {
+                Ok(event) => reporters.iter_mut().for_each(|reporter| reporter.take(&event)),
+                Err(RecvTimeoutError::Timeout) => reporters.iter_mut().for_each(|reporter| reporter.tick()),
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+            if !told && interrupted.load(Ordering::Relaxed) {
+                told = true;
+                let event = Event::Warning(STOPPING.to_owned());
+                reporters.iter_mut().for_each(|reporter| reporter.take(&event));
+            }
         }
     })
+}
+
+/// Returns what shows the run.
+fn shown(reporting: &Reporting) -> Box<dyn Reporter> {
+    let (out, errors) = (std::io::stdout(), std::io::stderr());
+    let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+    match reporting.format {
+        Format::Auto if out.is_terminal() && !dumb => Box::new(Progress::new(reporting.lines)),
+        Format::Auto | Format::Lines => Box::new(Lines::new(out, errors, reporting.lines)),
+        Format::Minimal => Box::new(Minimal::new(out, errors, reporting.lines.color, false)),
+        Format::Oneline => Box::new(Minimal::new(out, errors, reporting.lines.color, true)),
+        Format::Json => Box::new(JsonLines::new(out)),
+        Format::Junit => Box::new(Junit::new(out, errors)),
+    }
+}
+
+const STOPPING: &str =
+    "stopping: hosts finish the tasks that they are at; once more stops at once, and `--resume` goes on later";
+
+/// Returns what keeps the run's record. A run goes on without one, but not silently.
+fn recorder(about: About) -> Option<Box<dyn Reporter>> {
+    let Some(folder) = runs_folder() else {
+        warn("no record of this run is kept: neither XDG_STATE_HOME nor HOME names a folder");
+        return None;
+    };
+    match Record::begin(&folder, about) {
+        Ok(record) => Some(Box::new(record)),
+        Err(error) => {
+            warn(&format!("no record of this run is kept: make `{}`: {error}", folder.display()));
+            None
+        }
+    }
 }
 
 /// Returns whether colours are wanted: on a terminal, unless `NO_COLOR` or `ANSIBLE_NOCOLOR` says no, or where
@@ -83,6 +150,11 @@ pub fn complain(message: &str) {
 /// Shows a warning before a run begins.
 pub fn warn(message: &str) {
     writeln!(std::io::stderr(), "[WARNING]: {}", secrets::hide(message)).ok();
+}
+
+/// Says something that is no part of what was asked for.
+pub fn note(message: &str) {
+    writeln!(std::io::stderr(), "{}", secrets::hide(message)).ok();
 }
 
 /// Prints what was asked for. A reader that has gone, such as `head`, is no fault.

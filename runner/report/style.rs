@@ -41,3 +41,17 @@ impl Style {
         lines.join("\n")
     }
 }
+
+/// Rows and columns of a terminal that does not say how large it is.
+const USUAL_SIZE: (usize, usize) = (24, 80);
+
+/// Returns the rows and columns of the terminal that is this program's standard output.
+pub fn terminal_size() -> (usize, usize) {
+    let mut size = libc::winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
+    // SAFETY: TIOCGWINSZ writes one `winsize`, which outlives the call.
+    let answer = unsafe { libc::ioctl(libc::STDOUT_FILENO, libc::TIOCGWINSZ, &mut size) };
+    if answer != 0 || size.ws_col == 0 {
+        return USUAL_SIZE;
+    }
+    (usize::from(size.ws_row), usize::from(size.ws_col))
+}
