@@ -78,6 +78,6 @@ pub(crate) fn group(host: &dyn Host, key: &str, local: bool) -> Result<Option<Gr
 }
 
 fn asked(host: &dyn Host, database: &str, key: &str) -> Result<Option<String>, Error> {
-    let output = host.probe(&Probe::new(["getent", database, key]))?;
+    let output = host.probe(&Probe::of(&["getent", database, key]))?;
     Ok(output.stdout.lines().next().filter(|_| output.success()).map(str::to_owned))
 }

@@ -3,6 +3,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::host::Put as _;
 use crate::dpkg::Database;
 use crate::host::Map;
 use crate::{Change, Done, Error, ErrorKind, Exec, Expect, Host, Module, Plan};
@@ -163,11 +164,11 @@ impl Module for Args {
             let quiet = |change: &Change| matches!(verb(change), Some("update" | "manual"));
             let all = host.applied().iter().map(|done| &done.change).chain(&plan.changes);
             if all.clone().next().is_some() && all.clone().all(|change| quiet(change) || is_touch(change)) {
-                plan.result.insert("changed".into(), false.into());
+                plan.result.put("changed", false);
             }
         }
-        plan.result.insert("cache_updated".into(), updated.into());
-        plan.result.insert("cache_update_time".into(), refreshed_s(host)?.into());
+        plan.result.put("cache_updated", updated);
+        plan.result.put("cache_update_time", refreshed_s(host)?);
         Ok(plan)
     }
 
@@ -181,8 +182,8 @@ impl Module for Args {
 pub(super) fn report(done: &[Done], result: &mut Map) {
     let worked = |done: &&Done| !matches!(verb(&done.change), None | Some("update" | "manual"));
     if let Some(output) = done.iter().rev().find(worked).and_then(|done| done.output.as_ref()) {
-        result.insert("stdout".into(), output.stdout.as_str().into());
-        result.insert("stderr".into(), output.stderr.as_str().into());
+        result.put("stdout", output.stdout.as_str());
+        result.put("stderr", output.stderr.as_str());
     }
 }
 

@@ -131,7 +131,7 @@ impl Module for Args {
     fn plan(&self, host: &dyn Host) -> Result<Plan, Error> {
         self.check()?;
         self.judge_update(host.applied())?;
-        let output = host.probe(&Probe::new(["dpkg", "--print-architecture"]))?;
+        let output = host.probe(&Probe::of(&["dpkg", "--print-architecture"]))?;
         if !output.success() {
             let message = "this host has no dpkg: `apt_repo` is for Debian, Ubuntu and their kin";
             return Err(Error::new(ErrorKind::Refused, message));

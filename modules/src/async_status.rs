@@ -2,6 +2,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::host::Put as _;
 use crate::host::Map;
 use crate::{Change, Error, ErrorKind, Host, Module, Plan};
 
@@ -73,8 +74,8 @@ impl Module for Args {
         };
         let finished = i32::from(!result.contains_key("started"));
         result.entry("finished").or_insert(finished.into());
-        result.insert("ansible_job_id".into(), jid.into());
-        result.insert("results_file".into(), path.into());
+        result.put("ansible_job_id", jid);
+        result.put("results_file", path);
         Ok(Plan { result, ..Plan::default() })
     }
 }

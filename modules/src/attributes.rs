@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::host::Map;
+use crate::host::Put as _;
 use crate::{Change, Error, ErrorKind, FileKind, Host, Mode, Probe, Stat, Write};
 
 /// A user as `/etc/passwd` has it.
@@ -47,7 +48,7 @@ fn line_of(host: &dyn Host, database: &str, key: &str) -> Result<Option<String>,
     if let Some(line) = found {
         return Ok(Some(line.to_owned()));
     }
-    let output = host.probe(&Probe::new(["getent", database, key]))?;
+    let output = host.probe(&Probe::of(&["getent", database, key]))?;
     Ok(output.stdout.lines().next().filter(|_| output.success()).map(str::to_owned))
 }
 
@@ -182,7 +183,7 @@ pub(crate) fn group_name(host: &dyn Host, gid: u32) -> Result<String, Error> {
 /// Whatever looking at the path reports.
 pub(crate) fn describe(host: &dyn Host, path: &str, result: &mut Map) -> Result<(), Error> {
     let Some(stat) = host.lstat(path)? else {
-        result.insert("state".into(), "absent".into());
+        result.put("state", "absent");
         return Ok(());
     };
     let state = match stat.kind {

@@ -222,11 +222,11 @@ impl Site<'_> {
 
     /// Returns the changes that restart the daemon and wait until it answers.
     fn restarting(&self, view: &View, cri: bool) -> Vec<Change> {
-        let mut restart = Exec::new(["systemctl", "restart", self.args.service.as_str()]);
+        let mut restart = Exec::of(&["systemctl", "restart", self.args.service.as_str()]);
         restart.timeout_s = Some(120);
         let mut changes = vec![Change::Exec(restart)];
         if cri {
-            let mut verify = Exec::new(["sh", "-c", VERIFY, "verify", self.daemon.ctr.as_str(), view.address.as_str()]);
+            let mut verify = Exec::of(&["sh", "-c", VERIFY, "verify", self.daemon.ctr.as_str(), view.address.as_str()]);
             verify.timeout_s = Some(120);
             verify.expect = Expect::Any;
             changes.push(Change::Exec(verify));
@@ -242,7 +242,7 @@ impl Site<'_> {
 
     /// Returns what runs once the old file is back: a unit that failed too often would not start again otherwise.
     fn returning(&self, view: &View) -> Vec<Change> {
-        let mut forget = Exec::new(["systemctl", "reset-failed", self.args.service.as_str()]);
+        let mut forget = Exec::of(&["systemctl", "reset-failed", self.args.service.as_str()]);
         forget.expect = Expect::Any;
         let cri = view.enabled_cri().is_some();
         let mut changes = vec![Change::Exec(forget)];

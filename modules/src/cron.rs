@@ -1,6 +1,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::host::Put as _;
 use crate::{Change, Diff, Error, ErrorKind, Exec, Host, Module, Plan, Probe, Write};
 
 mod table;
@@ -146,10 +147,10 @@ impl Module for Args {
                 }
             }
         }
-        plan.result.insert("jobs".into(), table.jobs().into());
-        plan.result.insert("envs".into(), table.variables().into());
+        plan.result.put("jobs", table.jobs());
+        plan.result.put("envs", table.variables());
         if let Some(file) = &self.cron_file {
-            plan.result.insert("cron_file".into(), file.as_str().into());
+            plan.result.put("cron_file", file.as_str());
             let name = file.rsplit('/').next().unwrap_or(file);
             if !name.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_".contains(letter)) {
                 plan.warnings.push(format!("cron skips `{name}`: names in `/etc/cron.d` are letters, digits, `_` and `-`"));

@@ -26,13 +26,6 @@ pub struct DecodeError {
     pub message: String,
 }
 
-impl DecodeError {
-    fn within(mut self, step: Step) -> DecodeError {
-        self.path.insert(0, step);
-        self
-    }
-}
-
 impl fmt::Display for DecodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (nth, step) in self.path.iter().enumerate() {
@@ -49,12 +42,53 @@ impl fmt::Display for DecodeError {
 
 impl std::error::Error for DecodeError {}
 
-impl de::Error for DecodeError {
-    fn custom<T: fmt::Display>(message: T) -> DecodeError {
-        DecodeError { path: Vec::new(), at_key: false, missing: None, message: message.to_string() }
+/// A [`DecodeError`] kept apart, so that what is written out for each type of arguments moves a pointer only.
+#[derive(Debug)]
+struct Fault(Box<DecodeError>);
+
+impl Fault {
+    #[inline(never)]
+    fn new(message: String, missing: Option<String>) -> Fault {
+        Fault(Box::new(DecodeError { path: Vec::new(), at_key: false, missing, message }))
     }
-    fn missing_field(field: &'static str) -> DecodeError {
-        DecodeError { missing: Some(field.to_owned()), ..DecodeError::custom(format_args!("missing `{field}`")) }
+
+    #[inline(never)]
+    fn within(mut self, step: Step) -> Fault {
+        self.0.path.insert(0, step);
+        self
+    }
+
+    #[inline(never)]
+    fn at_key(mut self, key: &str) -> Fault {
+        self.0.at_key = true;
+        self.within(Step::Key(key.to_owned()))
+    }
+
+    #[inline(never)]
+    fn below(self, key: &str) -> Fault {
+        self.within(Step::Key(key.to_owned()))
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl std::error::Error for Fault {}
+
+impl de::Error for Fault {
+    fn custom<T: fmt::Display>(message: T) -> Fault {
+        Fault::new(message.to_string(), None)
+    }
+    #[inline(never)]
+    fn missing_field(field: &'static str) -> Fault {
+        Fault::new(format!("missing `{field}`"), Some(field.to_owned()))
+    }
+    #[inline(never)]
+    fn duplicate_field(field: &'static str) -> Fault {
+        Fault::new(format!("duplicate field `{field}`"), None)
     }
 }
 
@@ -63,14 +97,14 @@ impl de::Error for DecodeError {
 /// # Errors
 /// The first fault, with the path to it. A missing key is reported only when nothing else is wrong.
 pub fn decode<T: DeserializeOwned>(args: &Map) -> Result<T, DecodeError> {
-    T::deserialize(Object(args))
+    T::deserialize(Object(args)).map_err(|fault| *fault.0)
 }
 
 struct Object<'a>(&'a Map);
 
 impl<'de> Deserializer<'de> for Object<'_> {
-    type Error = DecodeError;
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
+    type Error = Fault;
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
         visitor.visit_map(Entries { rest: self.0.iter(), current: None })
     }
     serde::forward_to_deserialize_any! {
@@ -85,25 +119,23 @@ struct Entries<'a> {
 }
 
 impl<'de> de::MapAccess<'de> for Entries<'_> {
-    type Error = DecodeError;
-    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, DecodeError> {
+    type Error = Fault;
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Fault> {
         self.current = self.rest.next();
         let Some((key, _)) = self.current else { return Ok(None) };
-        seed.deserialize(key.as_str().into_deserializer())
-            .map(Some)
-            .map_err(|error: DecodeError| DecodeError { at_key: true, ..error.within(Step::Key(key.clone())) })
+        seed.deserialize(key.as_str().into_deserializer()).map(Some).map_err(|error: Fault| error.at_key(key))
     }
-    fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, DecodeError> {
+    fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, Fault> {
         let (key, value) = self.current.expect("a value is asked for after its key");
-        seed.deserialize(Lenient(value)).map_err(|error| error.within(Step::Key(key.clone())))
+        seed.deserialize(Lenient(value)).map_err(|error| error.below(key))
     }
 }
 
 struct Items<'a>(std::iter::Enumerate<std::slice::Iter<'a, Value>>);
 
 impl<'de> de::SeqAccess<'de> for Items<'_> {
-    type Error = DecodeError;
-    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, DecodeError> {
+    type Error = Fault;
+    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Fault> {
         let Some((index, value)) = self.0.next() else { return Ok(None) };
         seed.deserialize(Lenient(value)).map(Some).map_err(|error| error.within(Step::Index(index)))
     }
@@ -113,7 +145,7 @@ impl<'de> de::SeqAccess<'de> for Items<'_> {
 struct Lenient<'a>(&'a Value);
 
 impl Lenient<'_> {
-    fn wrong(&self, expected: &str) -> DecodeError {
+    fn wrong(&self, expected: &str) -> Fault {
         let got = match self.0 {
             Value::Null => "nothing".to_owned(),
             Value::Bool(value) => format!("the boolean {value}"),
@@ -136,7 +168,7 @@ impl Lenient<'_> {
         }
     }
 
-    fn integer<'de, V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
+    fn integer<'de, V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
         let number = match self.0 {
             Value::Number(number) => Some(number.clone()),
             Value::String(text) => match text.trim().parse::<i64>() {
@@ -166,16 +198,16 @@ fn boolean_of(word: &str) -> Option<bool> {
 
 macro_rules! integers {
     ($($method:ident)*) => {
-        $(fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
+        $(fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
             self.integer(visitor)
         })*
     };
 }
 
 impl<'de> Deserializer<'de> for Lenient<'_> {
-    type Error = DecodeError;
+    type Error = Fault;
 
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
         match self.0 {
             Value::Null => visitor.visit_unit(),
             Value::Bool(value) => visitor.visit_bool(*value),
@@ -190,7 +222,7 @@ impl<'de> Deserializer<'de> for Lenient<'_> {
         }
     }
 
-    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
+    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
         match self.0 {
             Value::Bool(value) => visitor.visit_bool(*value),
             _ => match self.text().as_deref().and_then(boolean_of) {
@@ -205,11 +237,11 @@ impl<'de> Deserializer<'de> for Lenient<'_> {
         deserialize_u8 deserialize_u16 deserialize_u32 deserialize_u64
     }
 
-    fn deserialize_f32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
+    fn deserialize_f32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
         self.deserialize_f64(visitor)
     }
 
-    fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
+    fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
         match self.0 {
             Value::Number(number) => visitor.visit_f64(number.as_f64().unwrap_or(f64::NAN)),
             Value::String(text) if text.trim().parse::<f64>().is_ok() => {
@@ -219,29 +251,29 @@ impl<'de> Deserializer<'de> for Lenient<'_> {
         }
     }
 
-    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
+    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
         match self.text() {
             Some(text) => visitor.visit_string(text),
             None => Err(self.wrong("a string")),
         }
     }
 
-    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
+    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
         self.deserialize_str(visitor)
     }
 
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
         match self.0 {
             Value::Null => visitor.visit_none(),
             _ => visitor.visit_some(self),
         }
     }
 
-    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, DecodeError> {
+    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, Fault> {
         visitor.visit_newtype_struct(self)
     }
 
-    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
         let items: Vec<Value> = match self.0 {
             Value::Array(items) => return visitor.visit_seq(Items(items.iter().enumerate())),
             Value::String(text) if text.is_empty() => Vec::new(),
@@ -252,7 +284,7 @@ impl<'de> Deserializer<'de> for Lenient<'_> {
         visitor.visit_seq(Items(items.iter().enumerate()))
     }
 
-    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
         match self.0 {
             Value::Object(entries) => visitor.visit_map(Entries { rest: entries.iter(), current: None }),
             _ => Err(self.wrong("a mapping")),
@@ -264,7 +296,7 @@ impl<'de> Deserializer<'de> for Lenient<'_> {
         _: &'static str,
         _: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, DecodeError> {
+    ) -> Result<V::Value, Fault> {
         self.deserialize_map(visitor)
     }
 
@@ -273,7 +305,7 @@ impl<'de> Deserializer<'de> for Lenient<'_> {
         _: &'static str,
         variants: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, DecodeError> {
+    ) -> Result<V::Value, Fault> {
         if let Some(text) = self.text() {
             let lower = text.to_ascii_lowercase();
             let text = if variants.contains(&text.as_str()) { text } else { lower };

@@ -53,7 +53,7 @@ impl Module for Args {
         let before = self.before.get_or_init(|| now.clone());
         let mut plan = Plan::default().with("before", before.as_str()).with("after", wanted);
         if now != wanted {
-            let exec = Exec::new(["dpkg", "--set-selections"]);
+            let exec = Exec::of(&["dpkg", "--set-selections"]);
             plan.changes.push(Change::Exec(Exec { stdin: Some(format!("{} {wanted}\n", self.name)), ..exec }));
         }
         Ok(plan)

@@ -1,6 +1,7 @@
 //! The one error of this crate: a kind for the program, a text for people, facts for the task's result.
 
 use std::fmt;
+use std::ops::{Deref, DerefMut};
 
 use crate::host::Map;
 
@@ -17,8 +18,12 @@ pub enum ErrorKind {
     Failed,
 }
 
+/// What is told of it is kept apart, so that whatever returns one stays small.
 #[derive(Debug, Clone)]
-pub struct Error {
+pub struct Error(Box<Told>);
+
+#[derive(Debug, Clone)]
+pub struct Told {
     pub kind: ErrorKind,
     /// A lowercase fragment without a final period, names in backticks.
     pub message: String,
@@ -28,7 +33,13 @@ pub struct Error {
 
 impl Error {
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Error {
-        Error { kind, message: message.into(), result: Map::new() }
+        Error::told(kind, message.into())
+    }
+
+    /// Is no part of [`Error::new`], which is written out for every type of message.
+    #[inline(never)]
+    fn told(kind: ErrorKind, message: String) -> Error {
+        Error(Box::new(Told { kind, message, result: Map::new() }))
     }
 
     /// Puts what was attempted before the message: `` read `/etc/fstab`: … ``.
@@ -43,6 +54,19 @@ impl Error {
     pub fn with(mut self, key: &str, value: impl Into<serde_json::Value>) -> Error {
         self.result.insert(key.to_owned(), value.into());
         self
+    }
+}
+
+impl Deref for Error {
+    type Target = Told;
+    fn deref(&self) -> &Told {
+        &self.0
+    }
+}
+
+impl DerefMut for Error {
+    fn deref_mut(&mut self) -> &mut Told {
+        &mut self.0
     }
 }
 

@@ -2,6 +2,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::host::Put as _;
 use crate::fnmatch::fnmatch;
 use crate::host::Map;
 use crate::inode::{Names, describe};
@@ -234,7 +235,7 @@ impl<'a> Search<'a> {
         let names = match self.host.list(folder) {
             Ok(names) => names.unwrap_or_default(),
             Err(error) => {
-                self.skip(folder, error.message);
+                self.skip(folder, error.to_string());
                 return Ok(());
             }
         };
@@ -334,10 +335,10 @@ impl<'a> Search<'a> {
 
     fn add(&mut self, path: &str, stat: &Stat) -> Result<(), Error> {
         let mut told = Map::new();
-        told.insert("path".into(), path.into());
+        told.put("path", path);
         told.extend(describe(self.host, &self.names, stat)?);
         if self.args.get_checksum && stat.kind == FileKind::File {
-            told.insert("checksum".into(), self.host.checksum(path, self.args.checksum_algorithm)?.into());
+            told.put("checksum", self.host.checksum(path, self.args.checksum_algorithm)?);
         }
         self.files.push(told.into());
         Ok(())

@@ -3,6 +3,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::host::Put as _;
 use crate::attributes::{Wanted, describe};
 use crate::host::Map;
 use crate::transfer::{AGENT, FETCH, Transfer, failure};
@@ -156,22 +157,22 @@ impl Module for Args {
     fn report(&self, host: &dyn Host, done: &[Done], result: &mut Map) -> Result<(), Error> {
         let Some(output) = done.iter().find_map(|done| done.output.as_ref()) else { return Ok(()) };
         if done.len() == 1 && output.stdout.lines().any(|line| line == "same") {
-            result.insert("changed".into(), false.into());
+            result.put("changed", false);
         }
         let told = |key: &str| output.stdout.lines().find_map(|line| line.strip_prefix(key)).map(str::trim);
         if let Some(old) = told("backup ") {
-            result.insert("backup_file".into(), old.into());
+            result.put("backup_file", old);
         }
         if let Some(status) = told("status ").and_then(|status| status.parse::<u16>().ok()) {
-            result.insert("status_code".into(), status.into());
+            result.put("status_code", status);
         }
-        result.insert("elapsed".into(), ((output.ended_s - output.started_s) as u64).into());
+        result.put("elapsed", ((output.ended_s - output.started_s) as u64));
         let size = result.get("size").cloned().unwrap_or_default();
-        result.insert("msg".into(), format!("OK ({size} bytes)").into());
+        result.put("msg", format!("OK ({size} bytes)"));
         if let Some(dest) = result.get("dest").and_then(|dest| dest.as_str()).map(str::to_owned) {
             let checksum = host.checksum(&dest, Algorithm::Sha1)?;
-            result.insert("checksum_src".into(), checksum.clone().into());
-            result.insert("checksum_dest".into(), checksum.into());
+            result.put("checksum_src", checksum.clone());
+            result.put("checksum_dest", checksum);
         }
         Ok(())
     }

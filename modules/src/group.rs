@@ -1,6 +1,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::host::Put as _;
 use crate::accounts;
 use crate::{Change, Error, ErrorKind, Exec, Host, Module, Plan};
 
@@ -103,7 +104,7 @@ impl Module for Args {
             .with("state", if self.state == State::Present { "present" } else { "absent" })
             .with("system", self.system);
         if let Some(gid) = found.map(|group| group.gid).or(self.gid).filter(|_| self.state == State::Present) {
-            plan.result.insert("gid".into(), gid.into());
+            plan.result.put("gid", gid);
         }
         Ok(plan)
     }

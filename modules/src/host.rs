@@ -9,6 +9,22 @@ use crate::{Algorithm, Content, Done, Error};
 /// A task's result, an object of its arguments, a JSON document of the API: keys in insertion order.
 pub type Map = serde_json::Map<String, serde_json::Value>;
 
+/// Puts a value under a key: code that is there once, and not at each of hundreds of places.
+pub(crate) trait Put {
+    fn put(&mut self, key: &str, value: impl Into<serde_json::Value>);
+}
+
+impl Put for Map {
+    fn put(&mut self, key: &str, value: impl Into<serde_json::Value>) {
+        put(self, key, value.into());
+    }
+}
+
+#[inline(never)]
+fn put(map: &mut Map, key: &str, value: serde_json::Value) {
+    map.insert(key.to_owned(), value);
+}
+
 pub trait Host {
     /// Returns what is at `path` without following a link there; `None` when nothing is.
     fn lstat(&self, path: &str) -> Result<Option<Stat>, Error>;
@@ -107,6 +123,12 @@ pub struct Probe {
 
 impl Probe {
     pub const DEFAULT_TIMEOUT_S: u64 = 60;
+
+    /// Like [`Probe::new`], without being written out at each call.
+    #[inline(never)]
+    pub fn of(argv: &[&str]) -> Probe {
+        Probe::new(argv.iter().copied())
+    }
 
     pub fn new<S: Into<String>>(argv: impl IntoIterator<Item = S>) -> Probe {
         Probe { argv: argv.into_iter().map(Into::into).collect(), ..Probe::default() }

@@ -55,13 +55,13 @@ impl Module for Args {
         let mut changes = Vec::new();
         if running != name || kept != name {
             if systemd {
-                changes.push(Change::Exec(Exec::new(["hostnamectl", "set-hostname", name])));
+                changes.push(Change::Exec(Exec::of(&["hostnamectl", "set-hostname", name])));
             } else {
                 if kept != name {
                     changes.push(Change::Write(Write::new("/etc/hostname", format!("{name}\n"))));
                 }
                 if running != name {
-                    changes.push(Change::Exec(Exec::new(["hostname", name])));
+                    changes.push(Change::Exec(Exec::of(&["hostname", name])));
                 }
             }
         }

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::host::Map;
+use crate::host::Put as _;
 use crate::{Change, Done, Error, ErrorKind, Exec, Expect, Host, Plan, clock, paths};
 
 /// When a user's command runs, and what it reads.
@@ -66,16 +67,16 @@ impl Invocation<'_> {
 pub(crate) fn report(done: &[Done], strip_empty_ends: bool, result: &mut Map) {
     let Some(output) = done.iter().rev().find_map(|done| done.output.as_ref()) else { return };
     let text = |text: &str| Value::from(if strip_empty_ends { text.trim_end_matches(['\r', '\n']) } else { text });
-    result.insert("rc".into(), output.rc.into());
-    result.insert("stdout".into(), text(&output.stdout));
-    result.insert("stderr".into(), text(&output.stderr));
-    result.insert("start".into(), clock::local(output.started_s).into());
-    result.insert("end".into(), clock::local(output.ended_s).into());
-    result.insert("delta".into(), clock::duration(output.ended_s - output.started_s).into());
-    result.insert("msg".into(), "".into());
+    result.put("rc", output.rc);
+    result.put("stdout", text(&output.stdout));
+    result.put("stderr", text(&output.stderr));
+    result.put("start", clock::local(output.started_s));
+    result.put("end", clock::local(output.ended_s));
+    result.put("delta", clock::duration(output.ended_s - output.started_s));
+    result.put("msg", "");
     if output.rc != 0 {
-        result.insert("failed".into(), true.into());
-        result.insert("msg".into(), "non-zero return code".into());
+        result.put("failed", true);
+        result.put("msg", "non-zero return code");
     }
 }
 

@@ -1,3 +1,4 @@
+use crate::host::Put as _;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -140,7 +141,7 @@ impl Module for Args {
 
     fn report(&self, _host: &dyn Host, done: &[Done], result: &mut Map) -> Result<(), Error> {
         let backup = done.iter().rev().find_map(|done| done.backup.as_deref());
-        result.insert("backup".into(), backup.unwrap_or_default().into());
+        result.put("backup", backup.unwrap_or_default());
         Ok(())
     }
 }

@@ -58,7 +58,7 @@ impl Module for Args {
                 changes.push(Change::Exec(Exec::new(["modprobe", name].into_iter().chain(params))));
             }
             (State::Absent, Some(Loaded::Loaded)) => {
-                changes.push(Change::Exec(Exec::new(["modprobe", "-r", name])));
+                changes.push(Change::Exec(Exec::of(&["modprobe", "-r", name])));
             }
             (State::Absent, Some(Loaded::BuiltIn)) => {
                 return Err(Error::new(ErrorKind::Host, format!("`{name}` is built into this host's kernel: it can't go")));

@@ -51,8 +51,14 @@ impl Plan {
     /// Adds a key to the task's result.
     #[must_use]
     pub fn with(mut self, key: &str, value: impl Into<serde_json::Value>) -> Plan {
-        self.result.insert(key.to_owned(), value.into());
+        self.set(key, value.into());
         self
+    }
+
+    /// Is no part of [`Plan::with`], which is written out for every type of value.
+    #[inline(never)]
+    fn set(&mut self, key: &str, value: serde_json::Value) {
+        self.result.insert(key.to_owned(), value);
     }
 }
 

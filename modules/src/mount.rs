@@ -1,6 +1,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::host::Put as _;
 use crate::facts::{entry_of, unescaped};
 use crate::{Change, Error, ErrorKind, Exec, Host, Module, Plan, Write};
 
@@ -112,7 +113,7 @@ impl Module for Args {
                     changes.extend(source.map(|_| unmount(&path)));
                     let edited = host.applied().iter().any(|done| matches!(done.change, Change::Write(_)));
                     if edited && !mounted && host.list(&path)?.is_some_and(|names| names.is_empty()) {
-                        changes.push(Change::Exec(Exec::new(["rmdir", "--", &path])));
+                        changes.push(Change::Exec(Exec::of(&["rmdir", "--", &path])));
                     }
                 }
             }
@@ -128,9 +129,9 @@ impl Module for Args {
                 plan.result.insert(key.to_owned(), value.as_str().into());
             }
         }
-        plan.result.insert("opts".into(), self.options().into());
-        plan.result.insert("dump".into(), self.dump.as_str().into());
-        plan.result.insert("passno".into(), self.passno.as_str().into());
+        plan.result.put("opts", self.options());
+        plan.result.put("dump", self.dump.as_str());
+        plan.result.put("passno", self.passno.as_str());
         Ok(plan)
     }
 }
@@ -266,7 +267,7 @@ fn real(host: &dyn Host, device: &str) -> String {
 }
 
 fn unmount(path: &str) -> Change {
-    Change::Exec(Exec::new(["umount", path]))
+    Change::Exec(Exec::of(&["umount", path]))
 }
 
 fn escaped(field: &str) -> String {

@@ -6,6 +6,7 @@ mod verdict;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::host::Put as _;
 use crate::{Error, ErrorKind, Host, Module, Plan};
 
 /// Find out whether a host's NVIDIA GPUs can be used, and what is missing where they can't.
@@ -66,7 +67,7 @@ impl Module for Args {
         plan.warnings.clone_from(&judged.warnings);
         let keys = verdict::result(&found, judged);
         plan.result = keys.clone();
-        plan.result.insert("nvidia".into(), keys.into());
+        plan.result.put("nvidia", keys);
         Ok(plan)
     }
 }

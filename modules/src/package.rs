@@ -2,6 +2,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::host::Put as _;
 use crate::host::Map;
 use crate::{Change, Done, Error, ErrorKind, Exec, Host, Module, Plan, Probe, decode};
 
@@ -105,13 +106,13 @@ impl Args {
             State::Latest => "latest",
         };
         let mut args = Map::new();
-        args.insert("name".into(), self.name.iter().map(|name| Value::from(name.as_str())).collect());
-        args.insert("state".into(), state.into());
+        args.put("name", self.name.iter().map(|name| Value::from(name.as_str())).collect::<Value>());
+        args.put("state", state);
         if let Some(update) = self.update_cache {
-            args.insert("update_cache".into(), update.into());
+            args.put("update_cache", update);
         }
         if let Some(seconds) = self.cache_valid_time {
-            args.insert("cache_valid_time".into(), seconds.into());
+            args.put("cache_valid_time", seconds);
         }
         let apt: crate::apt::Args =
             decode(&args).map_err(|error| Error::new(ErrorKind::Arguments, error.to_string()))?;
@@ -121,7 +122,7 @@ impl Args {
     fn rpm(&self, host: &dyn Host, manager: Manager) -> Result<Plan, Error> {
         let mut wanted = Vec::new();
         for name in &self.name {
-            let output = host.probe(&Probe::new(["rpm", "-q", "--whatprovides", "--", name]))?;
+            let output = host.probe(&Probe::of(&["rpm", "-q", "--whatprovides", "--", name]))?;
             if output.rc == 127 {
                 return Err(Error::new(ErrorKind::Host, "this host has no `rpm`"));
             }
@@ -178,12 +179,12 @@ impl Args {
     fn apk(&self, host: &dyn Host) -> Result<Plan, Error> {
         let mut wanted = Vec::new();
         for name in &self.name {
-            let installed = host.probe(&Probe::new(["apk", "info", "-e", name]))?.success();
+            let installed = host.probe(&Probe::of(&["apk", "info", "-e", name]))?.success();
             let asked = match self.state {
                 State::Present => !installed,
                 State::Absent => installed,
                 State::Latest => {
-                    let newer = host.probe(&Probe::new(["apk", "version", "-q", "-l", "<", name]))?;
+                    let newer = host.probe(&Probe::of(&["apk", "version", "-q", "-l", "<", name]))?;
                     !installed || newer.stdout.lines().any(|line| line.starts_with(name.as_str()))
                 }
             };

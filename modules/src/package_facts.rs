@@ -102,7 +102,7 @@ fn installed(host: &dyn Host, manager: Manager) -> Result<Option<Packages>, Erro
         }
         Manager::Rpm => {
             let format = "%{NAME}\\t%{VERSION}\\t%{RELEASE}\\t%{EPOCH}\\t%{ARCH}\\n";
-            let output = host.probe(&Probe::new(["rpm", "-qa", "--queryformat", format]))?;
+            let output = host.probe(&Probe::of(&["rpm", "-qa", "--queryformat", format]))?;
             if !output.success() {
                 return Ok(None);
             }

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::apply::{Saved, apply};
 use crate::host::Map;
+use crate::host::Put as _;
 use crate::{Change, Content, Decoded, Diff, Error, ErrorKind, Host, Machine, Plan, Write};
 
 /// How often a convergent module may want something in one task. Each round but the last applies changes.
@@ -33,7 +34,7 @@ pub fn run(module: &dyn Decoded, machine: &mut Machine<'_>, settings: Settings) 
         Err(failure) => failure.into_result(machine, &saved),
     };
     if settings.diff && !diffs.is_empty() && result.get("failed") != Some(&Value::Bool(true)) {
-        result.insert("diff".into(), json!(diffs));
+        result.put("diff", json!(diffs));
     }
     result
 }
@@ -61,11 +62,11 @@ impl Failure {
                 Err(error) => message.push_str(&format!("; and putting the old files back failed: {error}")),
             }
         }
-        result.insert("failed".into(), true.into());
-        result.insert("changed".into(), changed.into());
-        result.insert("msg".into(), message.into());
+        result.put("failed", true);
+        result.put("changed", changed);
+        result.put("msg", message);
         if self.error.kind == ErrorKind::Refused {
-            result.insert("refused".into(), true.into());
+            result.put("refused", true);
         }
         result
     }
@@ -97,11 +98,11 @@ fn converge(
         if settings.check && !module.convergent() && wants {
             let mut result = result;
             if !needed {
-                result.insert("skipped".into(), true.into());
-                result.insert("changed".into(), false.into());
+                result.put("skipped", true);
+                result.put("changed", false);
             }
-            result.insert("rc".into(), 0.into());
-            result.insert("msg".into(), "Command would have run if not in check mode".into());
+            result.put("rc", 0);
+            result.put("msg", "Command would have run if not in check mode");
             break result;
         }
         if settings.check || !wants {
@@ -151,7 +152,7 @@ fn converge(
         reported.map_err(|error| Failure { error, undo, changed })?;
     }
     if !warnings.is_empty() {
-        result.insert("warnings".into(), json!(warnings));
+        result.put("warnings", json!(warnings));
     }
     Ok(result)
 }

@@ -17,6 +17,7 @@ use sha2::{Digest, Sha256};
 
 use crate::algorithm::hexadecimal;
 use crate::host::Map;
+use crate::host::Put as _;
 
 use crate::wire::{self, Answer, Frame, Request, Task};
 use crate::{Error, ErrorKind, Machine, Service, Settings, run, spec_of};
@@ -147,9 +148,9 @@ fn execute(task: &Task, service: &dyn Service) -> Map {
 
 fn failed(message: &str) -> Map {
     let mut result = Map::new();
-    result.insert("failed".into(), true.into());
-    result.insert("changed".into(), false.into());
-    result.insert("msg".into(), message.into());
+    result.put("failed", true);
+    result.put("changed", false);
+    result.put("msg", message);
     result
 }
 
@@ -276,11 +277,11 @@ fn start_job(task: &Task, job: &str) -> io::Result<Map> {
     let mut child = command.spawn()?;
     thread::spawn(move || child.wait());
     let mut answer = Map::new();
-    answer.insert("started".into(), 1.into());
-    answer.insert("finished".into(), 0.into());
-    answer.insert("changed".into(), true.into());
-    answer.insert("ansible_job_id".into(), job.into());
-    answer.insert("results_file".into(), result.to_string_lossy().into());
+    answer.put("started", 1);
+    answer.put("finished", 0);
+    answer.put("changed", true);
+    answer.put("ansible_job_id", job);
+    answer.put("results_file", result.to_string_lossy());
     Ok(answer)
 }
 
@@ -300,9 +301,9 @@ fn serve_job(order: &str) -> io::Result<()> {
     let job = name.file_name().unwrap_or_default().to_string_lossy();
     let job = job.trim_start_matches('.').trim_end_matches(".task").to_owned();
     let mut result = execute(&task, &Alone);
-    result.insert("started".into(), 1.into());
-    result.insert("finished".into(), 1.into());
-    result.insert("ansible_job_id".into(), job.as_str().into());
+    result.put("started", 1);
+    result.put("finished", 1);
+    result.put("ansible_job_id", job.as_str());
     let path = job_folder().join(&job);
     let temporary = path.with_extension("new");
     fs::OpenOptions::new()

@@ -1,6 +1,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::host::Put as _;
 use crate::facts::{Files, service_manager};
 use crate::systemd_service::{Args as Systemd, State};
 use crate::{Change, Error, ErrorKind, Exec, Host, Module, Plan, Probe};
@@ -82,11 +83,11 @@ impl Module for Args {
         let mut plan = Plan::default().with("name", self.name.as_str());
         if let Some(enabled) = self.enabled {
             plan.changes.extend(self.enabling(host, manager, enabled)?);
-            plan.result.insert("enabled".into(), enabled.into());
+            plan.result.put("enabled", enabled);
         }
         if let Some(state) = self.state {
             plan.changes.extend(self.acting(host, scripts, state)?);
-            plan.result.insert("state".into(), if state == State::Stopped { "stopped" } else { "started" }.into());
+            plan.result.put("state", if state == State::Stopped { "stopped" } else { "started" });
         }
         Ok(plan)
     }
@@ -118,7 +119,7 @@ impl Args {
             (State::Reloaded, true) => vec![act("reload")],
             (State::Restarted, true) => match self.sleep {
                 Some(seconds) => {
-                    vec![act("stop"), Change::Exec(Exec::new(["sleep", &seconds.to_string()])), act("start")]
+                    vec![act("stop"), Change::Exec(Exec::of(&["sleep", &seconds.to_string()])), act("start")]
                 }
                 None => vec![act("restart")],
             },
@@ -128,7 +129,7 @@ impl Args {
     /// Source: the exit status of `status` in the Linux Standard Base: 0 running, 1 to 3 not, else unknown.
     fn running(&self, host: &dyn Host, scripts: &str) -> Result<bool, Error> {
         if let Some(pattern) = &self.pattern {
-            let output = host.probe(&Probe::new(["pgrep", "-f", "--", pattern]))?;
+            let output = host.probe(&Probe::of(&["pgrep", "-f", "--", pattern]))?;
             return Ok(output.success());
         }
         let output = host.probe(&Probe::new([scripts, &self.name, "status"]))?;
@@ -150,7 +151,7 @@ impl Args {
             let level = self.runlevel.as_str();
             let is = host.lstat(&format!("/etc/runlevels/{level}/{name}"))?.is_some();
             let word = if enabled { "add" } else { "del" };
-            return Ok((is != enabled).then(|| Change::Exec(Exec::new(["rc-update", word, name, level]))));
+            return Ok((is != enabled).then(|| Change::Exec(Exec::of(&["rc-update", word, name, level]))));
         }
         let mut linked = (false, false);
         for level in 2..=5 {

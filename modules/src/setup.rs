@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::host::Put as _;
 use crate::facts::{Subset, Wanted, gather};
 use crate::fnmatch::fnmatch;
 use crate::host::Map;
@@ -55,8 +56,8 @@ impl Module for Args {
         };
         let (facts, warnings) = gather(host, &wanted);
         let mut facts: Map = facts.into_iter().map(|(name, value)| (format!("ansible_{name}"), value)).collect();
-        facts.insert("gather_subset".into(), json!(self.gather_subset));
-        facts.insert("module_setup".into(), true.into());
+        facts.put("gather_subset", json!(self.gather_subset));
+        facts.put("module_setup", true);
         facts.retain(|name, _| self.asks_for(name));
         Ok(Plan { warnings, ..Plan::default().with("ansible_facts", Value::from(facts)) })
     }

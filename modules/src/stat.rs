@@ -2,6 +2,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::host::Put as _;
 use crate::host::Map;
 use crate::inode::{Names, describe};
 use crate::{Algorithm, Error, FileKind, Host, Module, Plan, Probe, Stat, paths};
@@ -46,12 +47,12 @@ impl Module for Args {
         let found = if self.follow { host.stat(&path)? } else { host.lstat(&path)? };
         let Some(stat) = found else { return Ok(Plan::default().with("stat", json!({"exists": false}))) };
         let mut told = Map::new();
-        told.insert("exists".into(), true.into());
-        told.insert("path".into(), path.as_str().into());
+        told.put("exists", true);
+        told.put("path", path.as_str());
         told.extend(describe(host, &Names::default(), &stat)?);
-        told.insert("blocks".into(), stat.blocks.into());
-        told.insert("block_size".into(), stat.block_size_bytes.into());
-        told.insert("device_type".into(), device_number(stat.rdev).into());
+        told.put("blocks", stat.blocks);
+        told.put("block_size", stat.block_size_bytes);
+        told.put("device_type", device_number(stat.rdev));
         let access = access(host, &path, &stat)?;
         for (key, may) in ["readable", "writeable", "executable"].into_iter().zip(access) {
             told.insert(key.into(), may.into());
@@ -59,11 +60,11 @@ impl Module for Args {
         if stat.kind == FileKind::Link
             && let Some(target) = host.read_link(&path)?
         {
-            told.insert("lnk_source".into(), paths::real(host, &path)?.into());
-            told.insert("lnk_target".into(), target.into());
+            told.put("lnk_source", paths::real(host, &path)?);
+            told.put("lnk_target", target);
         }
         if self.get_checksum && stat.kind == FileKind::File && access[0] {
-            told.insert("checksum".into(), host.checksum(&path, self.checksum_algorithm)?.into());
+            told.put("checksum", host.checksum(&path, self.checksum_algorithm)?);
         }
         if self.get_mime {
             told.extend(mime(host, &path)?);
@@ -89,12 +90,12 @@ fn access(host: &dyn Host, path: &str, stat: &Stat) -> Result<[bool; 3], Error> 
         return Ok([0o400, 0o200, 0o100].map(|bit| stat.mode & bit != 0));
     }
     // Only the kernel knows of all groups, access lists and read-only mounts.
-    let may = |what: &str| host.probe(&Probe::new(["test", what, path])).map(|output| output.success());
+    let may = |what: &str| host.probe(&Probe::of(&["test", what, path])).map(|output| output.success());
     Ok([may("-r")?, may("-w")?, may("-x")?])
 }
 
 fn mime(host: &dyn Host, path: &str) -> Result<Map, Error> {
-    let output = host.probe(&Probe::new(["file", "--brief", "--mime-type", "--mime-encoding", "--", path]))?;
+    let output = host.probe(&Probe::of(&["file", "--brief", "--mime-type", "--mime-encoding", "--", path]))?;
     let said = Some(output.stdout.trim()).filter(|_| output.success()).and_then(|said| said.split_once("; charset="));
     let (mimetype, charset) = said.unwrap_or(("unknown", "unknown"));
     Ok(Map::from_iter([("mimetype", mimetype), ("charset", charset)].map(|(key, value)| (key.to_owned(), value.into()))))
@@ -126,14 +127,14 @@ const ATTRIBUTES: [(char, &str); 20] = [
 
 /// Returns the file system's own attributes, nothing where it has none or `lsattr` is not there.
 fn attributes(host: &dyn Host, path: &str) -> Result<Map, Error> {
-    let output = host.probe(&Probe::new(["lsattr", "-vd", "--", path]))?;
+    let output = host.probe(&Probe::of(&["lsattr", "-vd", "--", path]))?;
     let mut told = Map::new();
     let mut words = output.stdout.split_whitespace();
     if let (true, Some(version), Some(flags)) = (output.success(), words.next(), words.next()) {
         let names = ATTRIBUTES.iter().filter(|(flag, _)| flags.contains(*flag)).map(|(_, name)| Value::from(*name));
-        told.insert("version".into(), version.into());
-        told.insert("attributes".into(), names.collect::<Vec<_>>().into());
-        told.insert("attr_flags".into(), flags.replace('-', "").into());
+        told.put("version", version);
+        told.put("attributes", names.collect::<Vec<_>>());
+        told.put("attr_flags", flags.replace('-', ""));
     }
     Ok(told)
 }

@@ -2,6 +2,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::host::Put as _;
 use crate::host::Map;
 use crate::{Change, Done, Error, ErrorKind, Exec, Expect, Host, Module, Output, Plan, Probe};
 
@@ -120,13 +121,13 @@ impl Module for Args {
             Err(_) if pending => {}
             other => other?,
         }
-        plan.result.insert("name".into(), name.into());
+        plan.result.put("name", name);
         if let Some(state) = self.state {
             let running = if state == State::Stopped { "stopped" } else { "started" };
-            plan.result.insert("state".into(), running.into());
+            plan.result.put("state", running);
         }
         if let Some(enabled) = self.enabled {
-            plan.result.insert("enabled".into(), enabled.into());
+            plan.result.put("enabled", enabled);
         }
         Ok(quiet(plan, host))
     }
@@ -139,7 +140,7 @@ fn quiet(mut plan: Plan, host: &dyn Host) -> Plan {
     };
     let mut all = host.applied().iter().map(|done| &done.change).chain(&plan.changes).peekable();
     if all.peek().is_some() && all.all(reload) {
-        plan.result.insert("changed".into(), false.into());
+        plan.result.put("changed", false);
     }
     plan
 }
@@ -226,7 +227,7 @@ impl Args {
                 plan.changes.push(self.systemctl(host, words));
             }
         }
-        plan.result.insert("status".into(), unit.0.into());
+        plan.result.put("status", unit.0);
         Ok(())
     }
 

@@ -151,7 +151,7 @@ impl Transfer<'_> {
             files.push((name, host.content(&content)?));
         }
         let script = format!("{FETCH}fetch \"$1\" \"$1/text\" >&2 && cat \"$1/text\"");
-        let probe = Probe { files, ..Probe::new(["/bin/sh", "-c", &script, "fetch", "{scratch}"]) };
+        let probe = Probe { files, ..Probe::of(&["/bin/sh", "-c", &script, "fetch", "{scratch}"]) };
         let output = host.probe(&probe)?;
         if output.success() { Ok(output.stdout) } else { Err(failure(self.url, output.rc, &output.stderr)) }
     }

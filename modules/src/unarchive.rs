@@ -3,6 +3,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::host::Put as _;
 use crate::attributes::{Wanted, describe};
 use crate::host::Map;
 use crate::transfer::{FETCH, failure, plain};
@@ -145,7 +146,7 @@ impl Module for Args {
     fn report(&self, _host: &dyn Host, done: &[Done], result: &mut Map) -> Result<(), Error> {
         if let Some(output) = done.iter().find_map(|done| done.output.as_ref()) {
             let told = serde_json::json!({"rc": output.rc, "out": output.stdout, "err": output.stderr});
-            result.insert("extract_results".into(), told);
+            result.put("extract_results", told);
         }
         Ok(())
     }
@@ -259,7 +260,7 @@ fi"#
         let probe = Probe {
             files,
             timeout_s: Some(COMPARE_TIMEOUT_S),
-            ..Probe::new(["/bin/sh", "-c", &script])
+            ..Probe::of(&["/bin/sh", "-c", &script])
         };
         let output = host.probe(&probe)?;
         let refused = |what: &str| Error::new(ErrorKind::Refused, format!("unpack `{}`: {what}", self.src));
@@ -306,7 +307,7 @@ fi"#
             let newer = if self.keep_newer { "--keep-newer-files" } else { "" };
             format!("tar --extract {newer} -f {archive} -C {to} {}", self.tar_options())
         };
-        Ok(Exec { files, expect: Expect::Any, ..Exec::new(["/bin/sh", "-c", &format!("{begin}{command}")]) })
+        Ok(Exec { files, expect: Expect::Any, ..Exec::of(&["/bin/sh", "-c", &format!("{begin}{command}")]) })
     }
 }
 

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::host::Put as _;
 use crate::host::Map;
 use crate::invocation::Invocation;
 use crate::transfer::{AGENT, Transfer};
@@ -169,7 +170,7 @@ impl Module for Args {
 
     fn report(&self, _host: &dyn Host, done: &[Done], result: &mut Map) -> Result<(), Error> {
         let Some(output) = done.iter().rev().find_map(|done| done.output.as_ref()) else { return Ok(()) };
-        result.insert("elapsed".into(), ((output.ended_s - output.started_s) as u64).into());
+        result.put("elapsed", ((output.ended_s - output.started_s) as u64));
         let Some(answer) = Answer::read(output) else {
             let kind = if output.rc == 127 { ErrorKind::Refused } else { ErrorKind::Failed };
             let why = match output.rc {
@@ -183,8 +184,8 @@ impl Module for Args {
         result.extend(answer.result(self.return_content || !right));
         if !right {
             let why = format!("HTTP Error {}: {}", answer.status, answer.reason);
-            result.insert("failed".into(), true.into());
-            result.insert("msg".into(), format!("Status code was {} and not {:?}: {why}", answer.status, self.status_code).into());
+            result.put("failed", true);
+            result.put("msg", format!("Status code was {} and not {:?}: {why}", answer.status, self.status_code));
         }
         Ok(())
     }
@@ -353,10 +354,10 @@ impl Answer<'_> {
         if media_type.ends_with("json")
             && let Ok(parsed) = serde_json::from_str::<Value>(self.body)
         {
-            result.insert("json".into(), parsed);
+            result.put("json", parsed);
         }
         if with_content {
-            result.insert("content".into(), self.body.into());
+            result.put("content", self.body);
         }
         for (key, value) in [
             ("status", json!(self.status)),

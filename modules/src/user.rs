@@ -1,6 +1,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::host::Put as _;
 use crate::accounts::{self, User};
 use crate::{Change, Error, ErrorKind, Exec, Host, Module, Plan};
 
@@ -195,16 +196,16 @@ impl Args {
 
     fn describe(&self, host: &dyn Host, user: &User, plan: &mut Plan) -> Result<(), Error> {
         let groups = settings::groups_of(&accounts::groups(host)?, user);
-        plan.result.insert("uid".into(), user.uid.into());
-        plan.result.insert("group".into(), user.gid.into());
-        plan.result.insert("comment".into(), user.comment.as_str().into());
-        plan.result.insert("home".into(), user.home.as_str().into());
-        plan.result.insert("shell".into(), user.shell.as_str().into());
-        plan.result.insert("groups".into(), groups.join(",").into());
-        plan.result.insert("append".into(), self.append.into());
-        plan.result.insert("move_home".into(), self.move_home.into());
+        plan.result.put("uid", user.uid);
+        plan.result.put("group", user.gid);
+        plan.result.put("comment", user.comment.as_str());
+        plan.result.put("home", user.home.as_str());
+        plan.result.put("shell", user.shell.as_str());
+        plan.result.put("groups", groups.join(","));
+        plan.result.put("append", self.append);
+        plan.result.put("move_home", self.move_home);
         if self.password.is_some() {
-            plan.result.insert("password".into(), "NOT_LOGGING_PASSWORD".into());
+            plan.result.put("password", "NOT_LOGGING_PASSWORD");
         }
         Ok(())
     }

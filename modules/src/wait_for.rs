@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::host::Put as _;
 use crate::pattern::{Flags, Pattern};
 use crate::{Error, ErrorKind, Host, Module, Plan};
 
@@ -209,9 +210,9 @@ impl Args {
             .with("elapsed", started.elapsed().as_secs())
             .with("match_groups", matched.groups)
             .with("match_groupdict", matched.named);
-        plan.result.insert("port".into(), self.port.into());
-        plan.result.insert("path".into(), path.into());
-        plan.result.insert("search_regex".into(), self.search_regex.clone().into());
+        plan.result.put("port", self.port);
+        plan.result.put("path", path);
+        plan.result.put("search_regex", self.search_regex.clone());
         plan
     }
 }

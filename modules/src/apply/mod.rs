@@ -146,6 +146,12 @@ pub struct Exec {
 }
 
 impl Exec {
+    /// Like [`Exec::new`], without being written out at each call.
+    #[inline(never)]
+    pub fn of(argv: &[&str]) -> Exec {
+        Exec::new(argv.iter().copied())
+    }
+
     pub fn new<S: Into<String>>(argv: impl IntoIterator<Item = S>) -> Exec {
         Exec { argv: argv.into_iter().map(Into::into).collect(), ..Exec::default() }
     }

@@ -80,7 +80,7 @@ mod tests {
 
     fn message(stdout: &str, stderr: &str) -> String {
         let output = Output { rc: 100, stdout: stdout.into(), stderr: stderr.into(), ..Output::default() };
-        failure("install `x`", &output).message
+        failure("install `x`", &output).message.clone()
     }
 
     #[test]

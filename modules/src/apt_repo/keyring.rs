@@ -83,7 +83,7 @@ impl Site<'_> {
         let probe = Probe {
             files: vec![("mark".into(), Vec::new())],
             timeout_s: Some(200),
-            ..Probe::new(["sh", "-c", FETCH, "fetch", &url, "{scratch}"])
+            ..Probe::of(&["sh", "-c", FETCH, "fetch", &url, "{scratch}"])
         };
         let output = self.host.probe(&probe)?;
         if !output.success() {

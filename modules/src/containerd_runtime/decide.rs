@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::host::Put as _;
 use crate::containerd_runtime::view::{Cri, Difference, View, differences, is_about, is_empty};
 use crate::containerd_runtime::{Args, Mode};
 use crate::host::Map;
@@ -96,7 +97,7 @@ pub(super) fn wanted(args: &Args, view: &View, cri: &Cri, major: u32) -> Result<
              inherited; name a runtime of type `{RUNC_V2}` with `inherit`, or give `repair: true` to use that type"
         ));
     }
-    table.insert("runtime_type".into(), if knows_binary { kind } else { RUNC_V2 }.into());
+    table.put("runtime_type", if knows_binary { kind } else { RUNC_V2 });
     for (key, value) in source {
         let usual = matches!(key.as_str(), "sandboxer" | "sandbox_mode") && value == "podsandbox";
         if !is_empty(&value) && !usual && key != "runtime_type" && key != "options" {
@@ -104,14 +105,14 @@ pub(super) fn wanted(args: &Args, view: &View, cri: &Cri, major: u32) -> Result<
         }
     }
     let mut options = Map::new();
-    options.insert("BinaryName".into(), args.binary.as_str().into());
+    options.put("BinaryName", args.binary.as_str());
     let inherited = cri.runtimes.get(&base).and_then(|table| table.get("options")).and_then(Value::as_object);
     for (key, value) in inherited.into_iter().flatten() {
         if key != "BinaryName" && !is_empty(value) {
             options.insert(key.clone(), value.clone());
         }
     }
-    table.insert("options".into(), options.into());
+    table.put("options", options);
     Ok(Wanted { base, table })
 }
 
@@ -132,7 +133,7 @@ pub(super) fn written_out(table: &Value) -> Map {
         .map(|(key, value)| (key.clone(), value.clone()))
         .collect();
     if !options.is_empty() {
-        written.insert("options".into(), options.into());
+        written.put("options", options);
     }
     written
 }

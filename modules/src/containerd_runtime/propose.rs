@@ -1,5 +1,6 @@
 //! `state: present`: from the file as it is to a candidate that the daemon takes, or to a reason to leave it alone.
 
+use crate::host::Put as _;
 use serde_json::{Value, json};
 
 use crate::containerd_runtime::decide::{self, Wanted};
@@ -360,11 +361,11 @@ impl Site<'_> {
             .with("inherits", inherits)
             .with("restarted", restarted(self.host));
         if let Some(output) = started(self.host.applied()) {
-            plan.result.insert("container".into(), output.stdout.trim().into());
+            plan.result.put("container", output.stdout.trim());
         }
         if let Some(cri) = view.enabled_cri() {
-            plan.result.insert("default_runtime".into(), cri.default.as_str().into());
-            plan.result.insert("runtimes".into(), json!(cri.runtimes.keys().collect::<Vec<_>>()));
+            plan.result.put("default_runtime", cri.default.as_str());
+            plan.result.put("runtimes", json!(cri.runtimes.keys().collect::<Vec<_>>()));
             plan.warnings = tell::warnings(self.host, self.args, &self.daemon, view, cri)?;
         }
         if self.current.as_deref().is_some_and(|text| text.contains("systemd_cgroup = true")) && self.daemon.major >= 2 {

@@ -70,7 +70,7 @@ pub(super) fn boot(host: &dyn Host, daemon: &Daemon, text: &str, view: &View) ->
     let probe = Probe {
         files: vec![("config.toml".into(), apart.into_bytes()), ("prove.sh".into(), SCRIPT.as_bytes().to_vec())],
         timeout_s: Some(LIMIT_S),
-        ..Probe::new(["sh", "{scratch}/prove.sh", daemon.binary.as_str(), daemon.ctr.as_str(), view.root.as_str()])
+        ..Probe::of(&["sh", "{scratch}/prove.sh", daemon.binary.as_str(), daemon.ctr.as_str(), view.root.as_str()])
     };
     let output = host.probe(&probe)?;
     Ok(judge(&output.stdout))

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::map;
 use crate::host::Map;
+use crate::host::Put as _;
 
 /// Returns how many processors this process may run on.
 pub(super) fn usable() -> Option<usize> {
@@ -119,7 +120,7 @@ pub(super) fn facts(cpuinfo: &str, machine: &str, xen: bool, usable: Option<usiz
         ("processor_nproc", usable.map_or(info.processors as u64, |usable| usable as u64).into()),
     ]);
     if !info.flags.is_empty() {
-        facts.insert("flags".into(), info.flags.into());
+        facts.put("flags", info.flags);
     }
     facts
 }

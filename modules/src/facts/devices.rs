@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::{Files, map};
+use crate::host::Put as _;
 use crate::host::{Host, Map, Probe};
 
 /// Names under which a device is known, by kind of name and by device.
@@ -85,15 +86,15 @@ fn device(files: Files<'_>, links: &Links, name: &str) -> Map {
         ("holders", holders(files, &folder)),
     ]);
     if let Some(serial) = text("device/serial") {
-        facts.insert("serial".into(), serial.into());
+        facts.put("serial", serial);
     }
     if let Some(wwn) = links.wwn(name) {
-        facts.insert("wwn".into(), wwn.into());
+        facts.put("wwn", wwn);
     }
     facts.extend(sizes(files, &folder, None));
     let partitions = files.names(&folder).into_iter().filter(|part| is_partition(name, part));
     let partitions: Map = partitions.map(|part| (part.clone(), partition(files, links, &folder, &part))).collect();
-    facts.insert("partitions".into(), partitions.into());
+    facts.put("partitions", partitions);
     facts
 }
 

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::{Files, assignment, map};
 use crate::host::Map;
+use crate::host::Put as _;
 
 mod told;
 
@@ -35,17 +36,17 @@ impl Distribution {
             ("os_family", self.os_family.as_str().into()),
         ]);
         if let Some(minor) = &self.minor_version {
-            facts.insert("distribution_minor_version".into(), minor.as_str().into());
+            facts.put("distribution_minor_version", minor.as_str());
         }
         if let Some((path, variety)) = self.file {
-            facts.insert("distribution_file_path".into(), path.into());
-            facts.insert("distribution_file_variety".into(), variety.into());
+            facts.put("distribution_file_path", path);
+            facts.put("distribution_file_variety", variety);
         }
         if self.parsed {
-            facts.insert("distribution_file_parsed".into(), true.into());
+            facts.put("distribution_file_parsed", true);
         }
         if let Some(text) = self.search_string {
-            facts.insert("distribution_file_search_string".into(), text.into());
+            facts.put("distribution_file_search_string", text);
         }
         facts
     }
@@ -254,7 +255,7 @@ pub(super) fn lsb(files: Files<'_>) -> Map {
     }
     if let Some(major) = lsb.get("release").and_then(Value::as_str).and_then(|release| release.split('.').next()) {
         let major = major.to_owned();
-        lsb.insert("major_release".into(), major.into());
+        lsb.put("major_release", major);
     }
     map([("lsb", json!(lsb))])
 }

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::{Files, kernel, map};
+use crate::host::Put as _;
 use crate::host::{Host, Map, Probe};
 
 /// The host's own names.
@@ -28,9 +29,9 @@ pub(super) fn user(host: &dyn Host) -> Map {
         ("effective_group_id", gid.into()),
     ]);
     let Some(line) = account(host, uid) else {
-        facts.insert("user_id".into(), uid.to_string().into());
-        facts.insert("user_uid".into(), uid.into());
-        facts.insert("user_gid".into(), gid.into());
+        facts.put("user_id", uid.to_string());
+        facts.put("user_uid", uid);
+        facts.put("user_gid", gid);
         return facts;
     };
     let fields: Vec<&str> = line.split(':').collect();
@@ -53,7 +54,7 @@ fn account(host: &dyn Host, uid: u32) -> Option<String> {
     let text = Files(host).text("/etc/passwd").unwrap_or_default();
     let local = text.lines().find(|line| line.split(':').nth(2) == Some(&number)).map(str::to_owned);
     local.or_else(|| {
-        let output = host.probe(&Probe::new(["getent", "passwd", &number])).ok()?;
+        let output = host.probe(&Probe::of(&["getent", "passwd", &number])).ok()?;
         output.stdout.lines().next().filter(|line| line.split(':').count() == 7).map(str::to_owned)
     })
 }

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::{Files, identity::Names, map};
 use crate::host::Map;
+use crate::host::Put as _;
 
 /// Returns what `uname(2)` calls the hardware: `x86_64`, `aarch64`.
 pub(super) fn machine() -> String {
@@ -38,11 +39,11 @@ pub(super) fn facts(files: Files<'_>, names: &Names) -> Map {
         ("userspace_bits", bits.into()),
     ]);
     if machine == "x86_64" || intel32 {
-        facts.insert("userspace_architecture".into(), if bits == "64" { "x86_64" } else { "i386" }.into());
+        facts.put("userspace_architecture", if bits == "64" { "x86_64" } else { "i386" });
     }
-    facts.insert("machine".into(), machine.into());
+    facts.put("machine", machine);
     if let Some(id) = files.text("/var/lib/dbus/machine-id").or_else(|| files.text("/etc/machine-id")) {
-        facts.insert("machine_id".into(), id.lines().next().unwrap_or_default().into());
+        facts.put("machine_id", id.lines().next().unwrap_or_default());
     }
     facts
 }

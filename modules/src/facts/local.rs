@@ -28,10 +28,10 @@ pub(super) fn facts(host: &dyn Host, folder: &str, timeout: Duration, warnings: 
 
 /// Returns what a fact file holds, or prints when its owner may execute it.
 fn text_of(host: &dyn Host, path: &str, timeout: Duration) -> Result<String, String> {
-    let stat = host.stat(path).map_err(|error| error.message)?;
+    let stat = host.stat(path).map_err(|error| error.to_string())?;
     let stat = stat.ok_or_else(|| format!("`{path}` leads nowhere"))?;
     if stat.mode & 0o100 == 0 {
-        let bytes = host.read(path).map_err(|error| error.message)?.unwrap_or_default();
+        let bytes = host.read(path).map_err(|error| error.to_string())?.unwrap_or_default();
         return String::from_utf8(bytes).map_err(|_| format!("`{path}` is not UTF-8"));
     }
     let probe = Probe { timeout_s: Some(timeout.as_secs().max(1)), ..Probe::new([path]) };

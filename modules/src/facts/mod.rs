@@ -26,6 +26,7 @@ pub(crate) use mounts::{entry_of, unescaped};
 pub(crate) use service::{service_manager, systemd_runs};
 pub(crate) use subset::Subset;
 
+use crate::host::Put as _;
 use crate::host::{Host, Map};
 
 /// A host's files as facts read them: what can't be read is as good as not there.
@@ -110,8 +111,8 @@ pub(crate) fn gather(host: &dyn Host, wanted: &Wanted<'_>) -> (Map, Vec<String>)
     if let Some(lookup) = lookup {
         let fqdn = lookup.finish();
         let domain = fqdn.split_once('.').map_or("", |(_, domain)| domain);
-        facts.insert("domain".into(), domain.into());
-        facts.insert("fqdn".into(), fqdn.into());
+        facts.put("domain", domain);
+        facts.put("fqdn", fqdn);
     }
     (facts, warnings)
 }
@@ -130,10 +131,10 @@ fn hardware(host: &dyn Host, timeout: Duration, warnings: &mut Vec<String>) -> M
     facts.extend(dmi::facts(files));
     facts.extend(devices::facts(files));
     if let Some(seconds) = files.text("/proc/uptime").and_then(|text| text.split('.').next()?.parse::<u64>().ok()) {
-        facts.insert("uptime_seconds".into(), seconds.into());
+        facts.put("uptime_seconds", seconds);
     }
-    facts.insert("lvm".into(), devices::lvm(host));
-    facts.insert("mounts".into(), sizes.finish(files, warnings));
+    facts.put("lvm", devices::lvm(host));
+    facts.put("mounts", sizes.finish(files, warnings));
     facts
 }
 
@@ -144,6 +145,11 @@ pub(crate) fn full_name(files: Files<'_>, node: &str) -> String {
 
 /// Returns a map of these entries.
 fn map<const N: usize>(entries: [(&str, Value); N]) -> Map {
+    collected(Vec::from(entries))
+}
+
+#[inline(never)]
+fn collected(entries: Vec<(&str, Value)>) -> Map {
     entries.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
 }
 

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::{Files, map};
 use crate::host::Map;
+use crate::host::Put as _;
 
 /// A line of `/proc/mounts` or `/etc/fstab`. Source: `fstab(5)`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -118,10 +119,10 @@ impl Sizes {
             match sizes.remove(&entry.mount) {
                 Some(size) => {
                     facts.extend(size.unwrap_or_default());
-                    facts.insert("uuid".into(), uuid.into());
+                    facts.put("uuid", uuid);
                 }
                 None => {
-                    facts.insert("note".into(), "Could not get extra information due to timeout".into());
+                    facts.put("note", "Could not get extra information due to timeout");
                     warnings.push(format!("the size of `{}` was not told in time", entry.mount));
                 }
             }

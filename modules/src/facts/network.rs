@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::{Files, map};
 use crate::host::Map;
+use crate::host::Put as _;
 
 mod addresses;
 
@@ -38,16 +39,16 @@ pub(super) fn facts(files: Files<'_>) -> Map {
         let own: Vec<&Address> = all.iter().filter(|address| &address.device == name).collect();
         let mut fours = own.iter().filter(|address| address.ip.is_ipv4()).map(|address| address.facts());
         if let Some(first) = fours.next() {
-            device.insert("ipv4".into(), first.into());
+            device.put("ipv4", first);
         }
         let others: Vec<Map> = fours.collect();
         if !others.is_empty() {
-            device.insert("ipv4_secondaries".into(), json!(others));
+            device.put("ipv4_secondaries", json!(others));
         }
         let sixes: Vec<Map> =
             own.iter().filter(|address| address.ip.is_ipv6()).map(|address| address.facts()).collect();
         if !sixes.is_empty() {
-            device.insert("ipv6".into(), json!(sixes));
+            device.put("ipv6", json!(sixes));
         }
         described.push((name.clone(), device));
     }
@@ -56,11 +57,11 @@ pub(super) fn facts(files: Files<'_>) -> Map {
     };
     let way4 = files.text("/proc/net/route").and_then(|text| way4(&text, WORLD4));
     let way6 = files.text("/proc/net/ipv6_route").and_then(|text| way6(&text, WORLD6));
-    facts.insert("default_ipv4".into(), default(way4, source(WORLD4.into()), &all, &described).into());
-    facts.insert("default_ipv6".into(), default(way6, source(WORLD6.into()), &all, &described).into());
-    facts.insert("all_ipv4_addresses".into(), listed(|ip| matches!(ip, IpAddr::V4(ip) if ip.octets()[0] != 127)));
-    facts.insert("all_ipv6_addresses".into(), listed(|ip| matches!(ip, IpAddr::V6(ip) if !ip.is_loopback())));
-    facts.insert("locally_reachable_ips".into(), local(&all));
+    facts.put("default_ipv4", default(way4, source(WORLD4.into()), &all, &described));
+    facts.put("default_ipv6", default(way6, source(WORLD6.into()), &all, &described));
+    facts.put("all_ipv4_addresses", listed(|ip| matches!(ip, IpAddr::V4(ip) if ip.octets()[0] != 127)));
+    facts.put("all_ipv6_addresses", listed(|ip| matches!(ip, IpAddr::V6(ip) if !ip.is_loopback())));
+    facts.put("locally_reachable_ips", local(&all));
     facts.extend(described.into_iter().map(|(name, device)| (fact_name(&name), device.into())));
     facts
 }
@@ -76,16 +77,16 @@ fn device_of(files: Files<'_>, name: &str) -> Map {
     let number = |file: &str| files.number(&format!("{folder}/{file}"));
     let mut device = map([("device", name.into())]);
     if let Some(address) = text("address").filter(|address| address != "00:00:00:00:00:00") {
-        device.insert("macaddress".into(), address.into());
+        device.put("macaddress", address);
     }
     if let Some(mtu) = number("mtu") {
-        device.insert("mtu".into(), mtu.into());
+        device.put("mtu", mtu);
     }
     if let Some(state) = text("operstate") {
-        device.insert("active".into(), (state != "down").into());
+        device.put("active", (state != "down"));
     }
     if let Some(driver) = files.link_name(&format!("{folder}/device/driver/module")) {
-        device.insert("module".into(), driver.into());
+        device.put("module", driver);
     }
     if let Some(kind) = text("type") {
         let kind = match kind.as_str() {
@@ -96,28 +97,28 @@ fn device_of(files: Files<'_>, name: &str) -> Map {
             "65534" => "tunnel",
             _ => "unknown",
         };
-        device.insert("type".into(), kind.into());
+        device.put("type", kind);
     }
     if files.exists(&format!("{folder}/bridge")) {
-        device.insert("type".into(), "bridge".into());
-        device.insert("interfaces".into(), json!(files.names(&format!("{folder}/brif"))));
-        device.insert("id".into(), text("bridge/bridge_id").unwrap_or_default().into());
-        device.insert("stp".into(), (text("bridge/stp_state").as_deref() == Some("1")).into());
+        device.put("type", "bridge");
+        device.put("interfaces", json!(files.names(&format!("{folder}/brif"))));
+        device.put("id", text("bridge/bridge_id").unwrap_or_default());
+        device.put("stp", (text("bridge/stp_state").as_deref() == Some("1")));
     }
     if files.exists(&format!("{folder}/bonding")) {
         bonding(&mut device, &text);
     }
     if files.exists(&format!("{folder}/bonding_slave")) {
-        device.insert("perm_macaddress".into(), text("bonding_slave/perm_hwaddr").unwrap_or_default().into());
+        device.put("perm_macaddress", text("bonding_slave/perm_hwaddr").unwrap_or_default());
     }
     if let Some(address) = files.link_name(&format!("{folder}/device")) {
-        device.insert("pciid".into(), address.into());
+        device.put("pciid", address);
     }
     if let Some(speed) = number("speed") {
-        device.insert("speed".into(), speed.into());
+        device.put("speed", speed);
     }
     if let Some(flags) = text("flags").and_then(|flags| u32::from_str_radix(flags.trim_start_matches("0x"), 16).ok()) {
-        device.insert("promisc".into(), (flags & libc::IFF_PROMISC as u32 != 0).into());
+        device.put("promisc", (flags & libc::IFF_PROMISC as u32 != 0));
     }
     device
 }
@@ -125,15 +126,15 @@ fn device_of(files: Files<'_>, name: &str) -> Map {
 fn bonding(device: &mut Map, text: &dyn Fn(&str) -> Option<String>) {
     let first = |file: &str| text(file).and_then(|text| text.split_whitespace().next().map(str::to_owned));
     let slaves = text("bonding/slaves").unwrap_or_default();
-    device.insert("type".into(), "bonding".into());
-    device.insert("slaves".into(), slaves.split_whitespace().collect());
+    device.put("type", "bonding");
+    device.put("slaves", slaves.split_whitespace().collect::<serde_json::Value>());
     for key in ["mode", "miimon", "lacp_rate"] {
         device.insert(key.to_owned(), first(&format!("bonding/{key}")).unwrap_or_default().into());
     }
     if let Some(primary) = text("bonding/primary") {
-        device.insert("primary".into(), primary.into());
+        device.put("primary", primary);
         if let Some(all) = text("bonding/all_slaves_active") {
-            device.insert("all_slaves_active".into(), (all == "1").into());
+            device.put("all_slaves_active", (all == "1"));
         }
     }
 }
@@ -204,7 +205,7 @@ fn default(way: Option<Way>, source: Option<IpAddr>, all: &[Address], devices: &
     let Some((name, gateway)) = way else { return Map::new() };
     let mut facts = map([("interface", name.as_str().into())]);
     if let Some(gateway) = gateway {
-        facts.insert("gateway".into(), gateway.to_string().into());
+        facts.put("gateway", gateway.to_string());
     }
     let four = gateway.or(source).is_some_and(|ip| ip.is_ipv4());
     let own = || all.iter().filter(|address| address.device == name && address.ip.is_ipv4() == four);
@@ -212,7 +213,7 @@ fn default(way: Option<Way>, source: Option<IpAddr>, all: &[Address], devices: &
     if let Some(address) = chosen {
         facts.extend(address.facts());
         if four {
-            facts.insert("alias".into(), address.label.as_str().into());
+            facts.put("alias", address.label.as_str());
         }
     }
     if let Some((_, device)) = devices.iter().find(|(device, _)| *device == name) {
@@ -263,7 +264,7 @@ pub(super) fn dns(files: Files<'_>) -> Map {
                     Some((name, _)) => (name.to_owned(), true.into()),
                     None => (word.to_owned(), true.into()),
                 };
-                dns.insert("options".into(), words.map(option).collect::<Map>().into());
+                dns.put("options", words.map(option).collect::<Map>());
             }
             _ => {}
         }

@@ -46,7 +46,7 @@ pub(super) fn systemd(host: &dyn Host) -> Map {
     if !systemd_runs(Files(host)) {
         return Map::new();
     }
-    let Ok(output) = host.probe(&Probe::new(["systemctl", "--version"])) else { return Map::new() };
+    let Ok(output) = host.probe(&Probe::of(&["systemctl", "--version"])) else { return Map::new() };
     let mut lines = output.stdout.lines();
     let version = lines.next().and_then(|line| line.split_whitespace().nth(1)?.parse::<u32>().ok());
     match (version, lines.next()) {

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::host::Put as _;
 use crate::cluster::object::{Object, objects_of};
 use crate::cluster::resource::{Discovery, Resource};
 use crate::cluster::{Api, FIELD_MANAGER, rollout, text};
@@ -208,11 +209,11 @@ impl Args {
 /// What a task does about one object, for its result.
 fn item(object: &Object, action: &str) -> Value {
     let mut item = Map::new();
-    item.insert("apiVersion".into(), object.api_version.as_str().into());
-    item.insert("kind".into(), object.kind.as_str().into());
-    item.insert("name".into(), object.name.as_str().into());
-    item.insert("namespace".into(), object.namespace.as_deref().into());
-    item.insert("action".into(), action.into());
+    item.put("apiVersion", object.api_version.as_str());
+    item.put("kind", object.kind.as_str());
+    item.put("name", object.name.as_str());
+    item.put("namespace", object.namespace.as_deref());
+    item.put("action", action);
     item.into()
 }
 

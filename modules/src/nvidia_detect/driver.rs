@@ -150,7 +150,7 @@ const DRIVER_ROOT: &str = "/run/nvidia/driver";
 
 /// Returns the version of the NVML library that the loader finds, and the driver container's root when it is there.
 fn library(host: &dyn Host, platform: Platform) -> Result<(Option<String>, Option<String>), Error> {
-    let cache = host.probe(&Probe::new(["ldconfig", "-p"]))?;
+    let cache = host.probe(&Probe::of(&["ldconfig", "-p"]))?;
     let cached = cache.stdout.lines().filter(|line| {
         let name = line.trim();
         name.starts_with("libnvidia-ml.so.1 ") && (name.contains("x86-64") || name.contains("AArch64"))
@@ -193,7 +193,7 @@ fn library_version(host: &dyn Host, path: &str) -> Result<Option<String>, Error>
 /// Returns the version of a module that is installed for the running kernel, loaded or not.
 fn installed(host: &dyn Host) -> Result<Option<String>, Error> {
     for name in ["nvidia", "nvidia-current"] {
-        let output = host.probe(&Probe::new(["modinfo", "-F", "version", name]))?;
+        let output = host.probe(&Probe::of(&["modinfo", "-F", "version", name]))?;
         let version = output.stdout.trim();
         if output.success() && super::version_of(version).is_some() {
             return Ok(Some(version.to_owned()));
@@ -257,7 +257,7 @@ fn gridd(host: &dyn Host) -> Result<String, Error> {
 
 /// Returns what `systemctl is-active` says: `active`, `inactive`, `failed`, `unknown`.
 fn unit_state(host: &dyn Host, unit: &str) -> Result<String, Error> {
-    let output = host.probe(&Probe::new(["systemctl", "is-active", unit]))?;
+    let output = host.probe(&Probe::of(&["systemctl", "is-active", unit]))?;
     let state = output.stdout.trim();
     Ok(if state.is_empty() { "unknown".to_owned() } else { state.to_owned() })
 }
@@ -271,7 +271,7 @@ fn secure_boot(host: &dyn Host) -> Option<bool> {
 
 fn smi(host: &dyn Host, hardware: &Hardware) -> Result<Option<Smi>, Error> {
     let query = |fields: &str| {
-        host.probe(&Probe::new(["nvidia-smi", &format!("--query-gpu={fields}"), "--format=csv,noheader"]))
+        host.probe(&Probe::of(&["nvidia-smi", &format!("--query-gpu={fields}"), "--format=csv,noheader"]))
     };
     // A driver that is out of order lets it hang: that too is an answer.
     let output = match query("index,uuid,pci.bus_id,name") {
@@ -299,7 +299,7 @@ fn smi(host: &dyn Host, hardware: &Hardware) -> Result<Option<Smi>, Error> {
         }
     }
     if hardware.switches > 0 || host.stat("/etc/nvidia/gridd.conf")?.is_some() {
-        let all = host.probe(&Probe::new(["nvidia-smi", "-q"]))?;
+        let all = host.probe(&Probe::of(&["nvidia-smi", "-q"]))?;
         (smi.fabric, smi.license) = parse_query(&all.stdout);
     }
     Ok(Some(smi))

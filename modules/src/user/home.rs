@@ -20,12 +20,12 @@ impl Args {
             .map(|path| Change::Mkdir { path, mode: None })
             .collect();
         if host.stat(skeleton)?.is_some() {
-            changes.push(Change::Exec(Exec::new(["cp", "-rT", "--preserve=mode,links", "--", skeleton, &user.home])));
+            changes.push(Change::Exec(Exec::of(&["cp", "-rT", "--preserve=mode,links", "--", skeleton, &user.home])));
         } else {
             changes.push(Change::Mkdir { path: user.home.clone(), mode: None });
         }
         let owner = format!("{}:{}", user.uid, user.gid);
-        changes.push(Change::Exec(Exec::new(["chown", "-R", "--", &owner, &user.home])));
+        changes.push(Change::Exec(Exec::of(&["chown", "-R", "--", &owner, &user.home])));
         changes.push(Change::Chmod { path: user.home.clone(), mode: self.home_mode(host)? });
         Ok(changes)
     }

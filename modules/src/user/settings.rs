@@ -83,7 +83,7 @@ impl Args {
 
     /// Sets a hash through the command's input, so that no list of processes shows it.
     fn set_password(&self, hash: &str) -> Change {
-        let exec = Exec::new(["chpasswd", "--encrypted"]);
+        let exec = Exec::of(&["chpasswd", "--encrypted"]);
         Change::Exec(Exec { stdin: Some(format!("{}:{hash}\n", self.name)), ..exec })
     }
 

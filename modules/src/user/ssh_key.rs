@@ -1,6 +1,7 @@
 //! An SSH key for an account.
 
 use super::Args;
+use crate::host::Put as _;
 use crate::accounts::User;
 use crate::{Change, Error, Exec, Host, Plan, Probe};
 
@@ -10,15 +11,15 @@ impl Args {
         let file = self.ssh_key_file.as_deref().unwrap_or(&usual);
         let file = if file.starts_with('/') { file.to_owned() } else { format!("{}/{file}", user.home) };
         let public = format!("{file}.pub");
-        plan.result.insert("ssh_key_file".into(), file.as_str().into());
+        plan.result.put("ssh_key_file", file.as_str());
         let made = host.applied().iter().any(|done| is_keygen(&done.change));
         if host.stat(&file)?.is_some() && (made || !self.force) {
             if let Some(bytes) = host.read(&public)? {
-                plan.result.insert("ssh_public_key".into(), String::from_utf8_lossy(&bytes).trim().into());
+                plan.result.put("ssh_public_key", String::from_utf8_lossy(&bytes).trim());
             }
-            let output = host.probe(&Probe::new(["ssh-keygen", "-l", "-f", &file]))?;
+            let output = host.probe(&Probe::of(&["ssh-keygen", "-l", "-f", &file]))?;
             if output.success() {
-                plan.result.insert("ssh_fingerprint".into(), output.stdout.trim().into());
+                plan.result.put("ssh_fingerprint", output.stdout.trim());
             }
             return Ok(());
         }
