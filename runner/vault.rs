@@ -142,7 +142,7 @@ fn open(password: &str, salt: &[u8], mac: &[u8], cipher: &[u8]) -> Option<Vec<u8
 
 fn unhex(text: &str) -> Option<Vec<u8>> {
     let text = text.trim();
-    if !text.is_ascii() || text.len() % 2 != 0 {
+    if !text.is_ascii() || !text.len().is_multiple_of(2) {
         return None;
     }
     (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).ok()).collect()

@@ -22,6 +22,7 @@ pub struct Arguments {
 }
 
 #[derive(Debug, Subcommand)]
+#[expect(clippy::large_enum_variant, reason = "there is one of it in a run")]
 pub enum Command {
     /// Find every mistake that can be found without connecting to a host.
     Check(RunArguments),

@@ -198,11 +198,10 @@ pub fn gather(args: &RunArguments) -> Result<Settings, Problem> {
     Ok(Settings { run, load, config, inventory })
 }
 
-fn connect(
-    args: &RunArguments,
-    config: &Config,
-    number: &dyn Fn(Option<String>, &str, f64) -> Result<f64, Problem>,
-) -> Result<ConnectOptions, Problem> {
+/// Reads a number that was given as text: the text, what it is called in a message, and what it is when absent.
+type NumberOf = dyn Fn(Option<String>, &str, f64) -> Result<f64, Problem>;
+
+fn connect(args: &RunArguments, config: &Config, number: &NumberOf) -> Result<ConnectOptions, Problem> {
     let get = |variables: &[&str], section: &str, key: &str| config.get(variables, section, key);
     let password = match args.ask_pass {
         true => Some(prompt::password("SSH password:").map_err(Problem::new)?),

@@ -131,7 +131,7 @@ impl ItemRun<'_> {
         self.check = self.flag(Keyword::CheckMode, self.world.options.check).map_err(failed)?;
         self.diff = self.flag(Keyword::Diff, self.world.options.diff).map_err(failed)?;
         let reach = reach::of(self.world, Some(self.play), Some(self.task), &host, self.host, &self.templar);
-        self.reach = Some(reach.map_err(|message| failed(message))?);
+        self.reach = Some(reach.map_err(failed)?);
         Ok(())
     }
 

@@ -60,7 +60,7 @@ fn check_hosts(play: &Play, inventory: &Inventory, problems: &mut Vec<Diagnostic
 
 /// Puts problems in the order in which a person reads files, each once.
 pub fn sort(problems: &mut Vec<Diagnostic>) {
-    problems.sort_by(|a, b| (a.severity == Severity::Error, a.place).cmp(&(b.severity == Severity::Error, b.place)));
+    problems.sort_by_key(|problem| (problem.severity == Severity::Error, problem.place));
     problems.dedup();
 }
 

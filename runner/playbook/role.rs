@@ -385,5 +385,5 @@ fn is_outside(file: &Path, role: &Path) -> bool {
 fn role_file(role: &Path, kind: &str, name: &str) -> Option<PathBuf> {
     let base = role.join(kind);
     let named = |ending: &&str| if ending.is_empty() { name.to_owned() } else { format!("{name}.{ending}") };
-    ENDINGS.iter().map(|ending| base.join(named(&ending))).find(|path| path.is_file())
+    ENDINGS.iter().map(|ending| base.join(named(ending))).find(|path| path.is_file())
 }
