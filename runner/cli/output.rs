@@ -27,6 +27,8 @@ pub fn reporting(given: OutputFormat, settings: &Settings, about: About) -> Resu
         ..LineOptions::default()
     };
     let format = match given {
+        // Its questions would be drawn over.
+        OutputFormat::Auto if settings.run.step => Format::Lines,
         OutputFormat::Auto => configured(settings, &mut lines)?,
         OutputFormat::Lines => Format::Lines,
         OutputFormat::Json => Format::Json,

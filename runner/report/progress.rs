@@ -93,8 +93,9 @@ impl Progress {
         let Some(tally) = self.tally.take() else { return };
         if !self.verbose {
             let (_, columns) = terminal_size();
-            for line in tally.lines(self.style, columns) {
-                self.print(&line);
+            let lines = tally.lines(self.style, columns);
+            if !lines.is_empty() {
+                self.print(&lines.join("\n"));
             }
         }
     }

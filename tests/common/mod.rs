@@ -4,4 +4,5 @@
 
 #[cfg(feature = "labs")]
 pub mod lab;
+pub mod program;
 pub mod sshd;
