@@ -166,7 +166,7 @@ impl Module for Args {
         if let Some(status) = told("status ").and_then(|status| status.parse::<u16>().ok()) {
             result.put("status_code", status);
         }
-        result.put("elapsed", ((output.ended_s - output.started_s) as u64));
+        result.put("elapsed", (output.ended_s - output.started_s) as u64);
         let size = result.get("size").cloned().unwrap_or_default();
         result.put("msg", format!("OK ({size} bytes)"));
         if let Some(dest) = result.get("dest").and_then(|dest| dest.as_str()).map(str::to_owned) {

@@ -72,7 +72,6 @@ impl Failure {
     }
 }
 
-#[expect(clippy::result_large_err, reason = "made at most once a task")]
 fn converge(
     module: &dyn Decoded,
     machine: &mut Machine<'_>,

@@ -170,7 +170,7 @@ impl Module for Args {
 
     fn report(&self, _host: &dyn Host, done: &[Done], result: &mut Map) -> Result<(), Error> {
         let Some(output) = done.iter().rev().find_map(|done| done.output.as_ref()) else { return Ok(()) };
-        result.put("elapsed", ((output.ended_s - output.started_s) as u64));
+        result.put("elapsed", (output.ended_s - output.started_s) as u64);
         let Some(answer) = Answer::read(output) else {
             let kind = if output.rc == 127 { ErrorKind::Refused } else { ErrorKind::Failed };
             let why = match output.rc {

@@ -83,7 +83,7 @@ fn device_of(files: Files<'_>, name: &str) -> Map {
         device.put("mtu", mtu);
     }
     if let Some(state) = text("operstate") {
-        device.put("active", (state != "down"));
+        device.put("active", state != "down");
     }
     if let Some(driver) = files.link_name(&format!("{folder}/device/driver/module")) {
         device.put("module", driver);
@@ -103,7 +103,7 @@ fn device_of(files: Files<'_>, name: &str) -> Map {
         device.put("type", "bridge");
         device.put("interfaces", json!(files.names(&format!("{folder}/brif"))));
         device.put("id", text("bridge/bridge_id").unwrap_or_default());
-        device.put("stp", (text("bridge/stp_state").as_deref() == Some("1")));
+        device.put("stp", text("bridge/stp_state").as_deref() == Some("1"));
     }
     if files.exists(&format!("{folder}/bonding")) {
         bonding(&mut device, &text);
@@ -118,7 +118,7 @@ fn device_of(files: Files<'_>, name: &str) -> Map {
         device.put("speed", speed);
     }
     if let Some(flags) = text("flags").and_then(|flags| u32::from_str_radix(flags.trim_start_matches("0x"), 16).ok()) {
-        device.put("promisc", (flags & libc::IFF_PROMISC as u32 != 0));
+        device.put("promisc", flags & libc::IFF_PROMISC as u32 != 0);
     }
     device
 }
@@ -134,7 +134,7 @@ fn bonding(device: &mut Map, text: &dyn Fn(&str) -> Option<String>) {
     if let Some(primary) = text("bonding/primary") {
         device.put("primary", primary);
         if let Some(all) = text("bonding/all_slaves_active") {
-            device.put("all_slaves_active", (all == "1"));
+            device.put("all_slaves_active", all == "1");
         }
     }
 }
