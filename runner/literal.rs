@@ -38,15 +38,29 @@ impl Parser<'_> {
         self.blank();
         match self.rest.chars().next()? {
             '\'' | '"' => self.text().map(Value::from),
+            // Bytes and other prefixed texts of Python are texts here.
+            'b' | 'u' | 'r' if self.rest[1..].starts_with(['\'', '"']) => {
+                self.rest = &self.rest[1..];
+                self.text().map(Value::from)
+            }
             '[' => self.items('[', ']'),
             '(' => self.items('(', ')'),
             '{' => self.map(),
+            // What has no counterpart stays the text that it is.
+            '.' if self.rest.starts_with("...") => {
+                self.rest = &self.rest[3..];
+                Some("...".into())
+            }
             c if c.is_ascii_digit() || matches!(c, '-' | '+' | '.') => self.number(),
             _ => self.word(),
         }
     }
 
     fn word(&mut self) -> Option<Value> {
+        if let Some(rest) = self.rest.strip_prefix("set()") {
+            self.rest = rest;
+            return Some(Value::list(Vec::new()));
+        }
         for (word, value) in [("True", Value::Bool(true)), ("False", Value::Bool(false)), ("None", Value::Null)] {
             if let Some(rest) = self.rest.strip_prefix(word)
                 && !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_')
@@ -65,6 +79,10 @@ impl Parser<'_> {
             .unwrap_or(self.rest.len());
         let (word, rest) = self.rest.split_at(end);
         let plain = word.replace('_', "");
+        if plain.strip_suffix('j').is_some_and(|number| number.parse::<f64>().is_ok()) {
+            self.rest = rest;
+            return Some(word.into());
+        }
         let (sign, digits) = plain.strip_prefix('-').map_or((1, plain.trim_start_matches('+')), |digits| (-1, digits));
         let radix = |prefix: &str, radix| {
             digits.strip_prefix(prefix).and_then(|digits| i64::from_str_radix(digits, radix).ok())
@@ -139,13 +157,26 @@ impl Parser<'_> {
             }
             let key = self.value()?;
             if !self.eat(':') {
-                return None;
+                // A set, which is a list here.
+                return if map.is_empty() { self.set(key) } else { None };
             }
             map.insert(key, self.value()?);
             comma = self.eat(',');
         }
         self.depth -= 1;
         Some(Value::map(map))
+    }
+
+    fn set(&mut self, first: Value) -> Option<Value> {
+        let mut items = vec![first];
+        while self.eat(',') {
+            if self.rest.trim_start().starts_with('}') {
+                break;
+            }
+            items.push(self.value()?);
+        }
+        self.depth -= 1;
+        self.eat('}').then(|| Value::list(items))
     }
 
     fn deeper(&mut self) -> Option<()> {

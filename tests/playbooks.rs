@@ -68,6 +68,8 @@ fn run(playbook: &str, arguments: &[String], out: &Path) -> Output {
         .env("PATH", std::env::var_os("PATH").unwrap_or_default())
         .env("HOME", out)
         .env("OUTER", "outer")
+        .env("ANSIBLE_CACHE_PLUGIN", "jsonfile")
+        .env("ANSIBLE_CACHE_PLUGIN_CONNECTION", out.join("facts"))
         .output()
         .expect("the program starts")
 }

@@ -39,8 +39,7 @@ pub(super) fn set_fact(run: &ItemRun<'_>, _: SetFactArgs, args: &Map) -> Result<
         let name = key.to_string();
         if !crate::vars::is_name(&name) {
             return Err(Failure::message(format!(
-                "The variable name '{name}' is not valid. Variables must start with a letter or underscore character, \
-                 and contain only letters, numbers and underscores."
+                "Invalid variable name '{name}': variables start with a letter or `_` and hold only letters, digits and `_`"
             )));
         }
     }

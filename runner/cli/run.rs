@@ -96,6 +96,11 @@ pub fn run(args: RunArguments) -> Result<u8, Problem> {
         }
         return Ok(0);
     }
+    if args.flush_cache
+        && let Some(cache) = &settings.run.fact_cache
+    {
+        cache.flush(&inventory.host_list());
+    }
     let playbooks = args.playbooks.iter().map(|path| std::path::absolute(path).unwrap_or_else(|_| path.clone()));
     let about = About { playbooks: playbooks.collect(), check: settings.run.check };
     let (reporting, mut run) = (output::reporting(args.output, &settings, about.clone())?, settings.run);

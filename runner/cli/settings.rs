@@ -10,6 +10,7 @@ use super::{Problem, extra_vars, prompt};
 use crate::execute::{ConnectOptions, RunOptions};
 use crate::playbook::Options;
 use crate::report::secrets;
+use crate::vars::FactCache;
 use crate::vault::Vault;
 
 /// How many hosts are worked on at once unless somebody says otherwise: threads wait on sockets, not on cores.
@@ -173,6 +174,7 @@ pub fn gather(args: &RunArguments) -> Result<Settings, Problem> {
         ),
         any_errors_fatal: config.flag(&["ANSIBLE_ANY_ERRORS_FATAL"], "defaults", "any_errors_fatal", false),
         gather_facts: get(&["ANSIBLE_GATHERING"], "defaults", "gathering").is_none_or(|how| how != "explicit"),
+        fact_cache: fact_cache(&config, &number)?,
         default_strategy: get(&["ANSIBLE_STRATEGY"], "defaults", "strategy").unwrap_or_else(|| "linear".to_owned()),
         connect: connect(args, &config, &number)?,
     };
@@ -200,6 +202,33 @@ pub fn gather(args: &RunArguments) -> Result<Settings, Problem> {
 
 /// Reads a number that was given as text: the text, what it is called in a message, and what it is when absent.
 type NumberOf = dyn Fn(Option<String>, &str, f64) -> Result<f64, Problem>;
+
+/// Returns where facts are kept, if somewhere: `fact_caching = jsonfile`.
+fn fact_cache(
+    config: &Config,
+    number: &NumberOf,
+) -> Result<Option<FactCache>, Problem> {
+    let get = |variable: &str, key: &str| config.get(&[variable], "defaults", key);
+    let plugin = get("ANSIBLE_CACHE_PLUGIN", "fact_caching").unwrap_or_else(|| "memory".to_owned());
+    match plugin.rsplit('.').next().unwrap_or(&plugin) {
+        "memory" => return Ok(None),
+        "jsonfile" => {}
+        other => {
+            let message = format!("`fact_caching = {other}` is not supported: memory and jsonfile are");
+            return Err(Problem::usage(message));
+        }
+    }
+    let Some(folder) = get("ANSIBLE_CACHE_PLUGIN_CONNECTION", "fact_caching_connection") else {
+        return Err(Problem::usage("`fact_caching = jsonfile` needs a folder: set `fact_caching_connection`"));
+    };
+    let timeout = get("ANSIBLE_CACHE_PLUGIN_TIMEOUT", "fact_caching_timeout");
+    let lifetime_s = number(timeout, "fact_caching_timeout", 86_400.0)?;
+    Ok(Some(FactCache {
+        folder: crate::execute::home_expanded(PathBuf::from(folder)),
+        prefix: get("ANSIBLE_CACHE_PLUGIN_PREFIX", "fact_caching_prefix").unwrap_or_default(),
+        lifetime: (lifetime_s > 0.0).then(|| Duration::from_secs_f64(lifetime_s)),
+    }))
+}
 
 fn connect(args: &RunArguments, config: &Config, number: &NumberOf) -> Result<ConnectOptions, Problem> {
     let get = |variables: &[&str], section: &str, key: &str| config.get(variables, section, key);

@@ -147,9 +147,13 @@ impl Cursor {
     /// Leaves the innermost role: `meta: end_role`.
     pub fn end_role(&mut self) {
         while let Some(frame) = self.stack.last() {
-            let role = frame.block.role_entry.is_some();
+            let role = frame.block.role_entry.clone();
+            let ran = frame.ran;
             self.pop();
-            if role {
+            if let Some(role) = role {
+                if ran {
+                    self.done_roles.insert(role.identity.clone());
+                }
                 return;
             }
         }

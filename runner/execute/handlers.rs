@@ -86,15 +86,26 @@ impl Notified {
     }
 }
 
-/// Returns the handlers that a name means: the last one of that name, and every one that listens to it.
+/// Returns the handlers that a name means: the one of that name, and those that listen to it, each name once. Of the
+/// lists of handlers the one read last goes first, and within a list what stands first.
 fn meant(world: &Arc<World>, play: &Arc<PlayRun>, host: &HostName, name: &str) -> Vec<Arc<Task>> {
     let handlers = play.handlers.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
-    let named = handlers.iter().rev().find(|handler| {
+    let lists = handlers.chunk_by(|one, next| one.file == next.file);
+    let ordered: Vec<&Arc<Task>> = lists.rev().flatten().collect();
+    let named = ordered.iter().find(|handler| {
         let text = |value: &Value| rendered(world, play, host, handler, value);
         names(handler, &text).iter().any(|own| own == name)
     });
-    let listening = handlers.iter().filter(|handler| listens(handler, name));
-    named.into_iter().chain(listening).cloned().collect()
+    let mut found: Vec<Arc<Task>> = named.into_iter().map(|handler| (*handler).clone()).collect();
+    let mut seen: Vec<String> = Vec::new();
+    for handler in ordered.into_iter().filter(|handler| listens(handler, name)) {
+        let own = handler.name().map(|name| name.value.to_string()).unwrap_or_default();
+        if own.is_empty() || !seen.contains(&own) {
+            seen.push(own);
+            found.push(handler.clone());
+        }
+    }
+    found
 }
 
 /// Renders a handler's name or topic. One whose variables are not there names nothing, and that is told once.
@@ -120,17 +131,15 @@ fn rendered(world: &Arc<World>, play: &Arc<PlayRun>, host: &HostName, handler: &
 /// Returns the names that a handler answers to: its own, and with its role's before it.
 fn names(handler: &Task, text: &dyn Fn(&Value) -> Option<String>) -> Vec<String> {
     let Some(name) = handler.name().and_then(|name| text(&name.value)) else { return Vec::new() };
-    match handler.role() {
-        Some(role) => vec![format!("{} : {name}", role.name), name],
-        None => vec![name],
-    }
+    let qualified = handler.role().map(|role| role.qualified(&name));
+    qualified.into_iter().flatten().chain([name]).collect()
 }
 
 /// Topics are taken as written: templates in them mean nothing, as in Ansible.
 fn listens(handler: &Task, topic: &str) -> bool {
     let answers = |value: &Value| {
         let own = value.to_string();
-        own == topic || handler.role().is_some_and(|role| format!("{} : {own}", role.name) == topic)
+        own == topic || handler.role().is_some_and(|role| role.qualified(&own).iter().any(|own| own == topic))
     };
     handler.listen.iter().any(|value| match value {
         Value::List(items) => items.iter().any(answers),

@@ -45,6 +45,20 @@ impl Inclusion {
     }
 }
 
+/// Why something can't be included.
+pub struct Refused {
+    /// For a person.
+    pub message: String,
+    /// Whether what is included is there but wrong: a mistake that no rescue takes up, as in what is read before.
+    pub broken: bool,
+}
+
+impl From<String> for Refused {
+    fn from(message: String) -> Refused {
+        Refused { message, broken: false }
+    }
+}
+
 /// What was read for an inclusion.
 pub struct Included {
     pub block: Arc<Block>,
@@ -58,7 +72,7 @@ pub struct Included {
 ///
 /// # Errors
 /// A sentence for a person, with the place of the mistake where there is one.
-pub fn load(world: &World, play: &PlayRun, task: &Arc<Task>, inclusion: &Inclusion) -> Result<Included, String> {
+pub fn load(world: &World, play: &PlayRun, task: &Arc<Task>, inclusion: &Inclusion) -> Result<Included, Refused> {
     let parent = Arc::new(Parent {
         kind: ParentKind::Include,
         keywords: applied(&inclusion.args),
@@ -75,10 +89,12 @@ pub fn load(world: &World, play: &PlayRun, task: &Arc<Task>, inclusion: &Inclusi
         (loaded.items, used.name, loaded.handlers, loaded.roles)
     } else {
         let name = inclusion.args.get("file").or_else(|| inclusion.args.get("_raw_params"));
-        let Some(name) = name.map(Value::to_string) else { return Err("`include_tasks` must name a file".to_owned()) };
+        let Some(name) = name.map(Value::to_string) else {
+            return Err(Refused::from(format!("No file specified for {}", task.action.written)));
+        };
         let role = task.role().map(|role| role.path.clone());
         let path = task_file(&name, &task.file, role.as_deref(), &play.play.folder, task.is_handler)
-            .ok_or_else(|| format!("no file of tasks `{name}` beside `{}`", task.file.display()))?;
+            .ok_or_else(|| format!("Could not find or access '{name}' (looked beside `{}`)", task.file.display()))?;
         let items = loader.tasks(&path, &parent, task.is_handler);
         (items, shown(&path), Vec::new(), Vec::new())
     };
@@ -88,7 +104,9 @@ pub fn load(world: &World, play: &PlayRun, task: &Arc<Task>, inclusion: &Inclusi
     let problems: Vec<Diagnostic> =
         loader.take_problems().into_iter().filter(|problem| problem.severity == Severity::Error).collect();
     if let Some(first) = problems.first() {
-        return Err(first.render(false));
+        // What the include itself names and is not there fails the host; a mistake in what it found ends the run.
+        let broken = first.place != task.action.place;
+        return Err(Refused { message: first.render(false), broken });
     }
     let block = Block { place: task.place, parent, tasks, rescue: Vec::new(), always: Vec::new(), role_entry: None };
     Ok(Included { block: Arc::new(block), file, handlers, roles })

@@ -42,7 +42,16 @@ impl Batch<'_> {
             let at = match known {
                 Some(at) => at,
                 None => {
-                    let mut read = include::load(self.world, self.play, task, inclusion)?;
+                    let mut read = match include::load(self.world, self.play, task, inclusion) {
+                        Ok(read) => read,
+                        Err(refused) => {
+                            if refused.broken {
+                                self.world.note_mistake();
+                                self.stop = true;
+                            }
+                            return Err(refused.message);
+                        }
+                    };
                     let public = inclusion.args.get("public").is_some_and(truth);
                     self.play.add_role(std::mem::take(&mut read.roles), &read.handlers, public);
                     self.included.push((task.clone(), inclusion.clone(), read));

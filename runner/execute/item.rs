@@ -132,6 +132,13 @@ impl ItemRun<'_> {
         self.diff = self.flag(Keyword::Diff, self.world.options.diff).map_err(failed)?;
         let reach = reach::of(self.world, Some(self.play), Some(self.task), &host, self.host, &self.templar);
         self.reach = Some(reach.map_err(failed)?);
+        if host != *self.host
+            && let Some(Value::Lazy(hosts)) = self.templar.variable("hostvars")
+            && let Ok(Some(vars)) = hosts.get(&host)
+        {
+            let delegated = Map::from_iter([(Value::str(host), vars)]);
+            self.templar = self.templar.with([("ansible_delegated_vars".to_owned(), Value::map(delegated))]);
+        }
         Ok(())
     }
 

@@ -21,6 +21,8 @@ pub const EXIT_OK: u8 = 0;
 pub const EXIT_ERROR: u8 = 1;
 pub const EXIT_FAILED: u8 = 2;
 pub const EXIT_UNREACHABLE: u8 = 4;
+/// What was read is written wrong: the status of ansible-playbook's parser.
+pub const EXIT_MISTAKE: u8 = 4;
 pub const EXIT_INTERRUPTED: u8 = 99;
 
 /// A play while it runs.
@@ -159,6 +161,8 @@ pub fn run(world: &Arc<World>, plays: Vec<Play>) -> u8 {
     }
     let code = if world.is_interrupted() {
         EXIT_INTERRUPTED
+    } else if world.is_mistaken() {
+        EXIT_MISTAKE
     } else if errors {
         EXIT_ERROR
     } else {

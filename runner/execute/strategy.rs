@@ -42,7 +42,7 @@ pub struct Batch<'a> {
     pool: Option<rayon::ThreadPool>,
     /// Shared with other batches under the strategy `free`.
     announced: Option<&'a Announced>,
-    stop: bool,
+    pub(super) stop: bool,
 }
 
 impl<'a> Batch<'a> {
@@ -300,7 +300,9 @@ impl<'a> Batch<'a> {
     /// A rescue sees what failed.
     fn keep_failure(&self, end: &TaskEnd) {
         let task = failed_task(self.world, self.play, end);
-        let result = Value::map(end.result.clone());
+        let mut result = end.result.clone();
+        result.remove("_diagnostic");
+        let result = Value::map(result);
         self.world.change_state(&end.host, |state| {
             state.set("ansible_failed_task", task);
             state.set("ansible_failed_result", result);

@@ -14,7 +14,7 @@ use crate::inventory::Inventory;
 use crate::playbook::{Loader, Task};
 use crate::report::{Counts, Event, HostName, Recap, Status};
 use crate::value::{Map, Value};
-use crate::vars::HostState;
+use crate::vars::{FactCache, HostState};
 
 /// What the command line, the environment and the configuration file say about a run.
 #[derive(Debug, Clone)]
@@ -40,6 +40,8 @@ pub struct RunOptions {
     /// Whether plays that do not say so gather facts.
     pub gather_facts: bool,
     pub default_strategy: String,
+    /// Where facts are kept from run to run.
+    pub fact_cache: Option<FactCache>,
     pub connect: ConnectOptions,
 }
 
@@ -83,6 +85,8 @@ pub struct World {
     next_id: AtomicU64,
     /// Whether the task of `--start-at-task` has been reached.
     started: AtomicBool,
+    /// Whether something included was written wrong.
+    mistaken: AtomicBool,
 }
 
 #[derive(Default)]
@@ -104,6 +108,7 @@ impl World {
         let started = AtomicBool::new(options.start_at_task.is_none());
         Arc::new(World {
             started,
+            mistaken: AtomicBool::new(false),
             options,
             inventory: RwLock::new(Arc::new(inventory)),
             inventory_changes: Mutex::default(),
@@ -154,12 +159,31 @@ impl World {
             return state.clone();
         }
         drop(states);
-        self.states.write().unwrap_or_else(PoisonError::into_inner).entry(host.clone()).or_default().clone()
+        let mut states = self.states.write().unwrap_or_else(PoisonError::into_inner);
+        states
+            .entry(host.clone())
+            .or_insert_with(|| {
+                let mut state = HostState::default();
+                if let Some(facts) = self.options.fact_cache.as_ref().and_then(|cache| cache.read(host)) {
+                    state.add_facts(&facts);
+                }
+                Arc::new(RwLock::new(state))
+            })
+            .clone()
     }
 
     /// Changes what a host knows.
     pub fn change_state(&self, host: &HostName, change: impl FnOnce(&mut HostState)) {
-        change(&mut self.state(host).write().unwrap_or_else(PoisonError::into_inner));
+        let state = self.state(host);
+        let mut state = state.write().unwrap_or_else(PoisonError::into_inner);
+        let before = state.injected.clone();
+        change(&mut state);
+        if let Some(cache) = &self.options.fact_cache
+            && !Arc::ptr_eq(&before, &state.injected)
+            && let Err(message) = cache.write(host, &state.injected)
+        {
+            self.tell(Event::Warning(message));
+        }
     }
 
     pub fn tell(&self, event: Event) {
@@ -186,6 +210,15 @@ impl World {
             self.started.store(true, Ordering::Relaxed);
         }
         here
+    }
+
+    /// Notes that something included during the run is written wrong.
+    pub fn note_mistake(&self) {
+        self.mistaken.store(true, Ordering::Relaxed);
+    }
+
+    pub fn is_mistaken(&self) -> bool {
+        self.mistaken.load(Ordering::Relaxed)
     }
 
     /// Returns whether the user asked to stop.

@@ -87,6 +87,12 @@ impl Reader<'_> {
             _ => return self.wrong(node, "`hosts`", "a mapping of hosts"),
         };
         for (key, vars) in &entries {
+            if matches!(key.kind, Kind::Int(_) | Kind::Float(_)) {
+                let message = format!("Host pattern {} must be a string", key.text());
+                let help = "enclose integers and floats in quotation marks; the host is left out";
+                self.problems.push(Diagnostic::warning(key.place, message).help(help));
+                continue;
+            }
             let names = match range::expand(&key.text()) {
                 Ok(names) => names,
                 Err(message) => {

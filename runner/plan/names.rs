@@ -14,16 +14,12 @@ pub(super) fn check(play: &Play, error_on_missing: bool, problems: &mut Vec<Diag
         if let Some(name) = handler.name() {
             let name = name.value.to_string();
             open |= may_be_template(&name);
-            if let Some(role) = handler.role() {
-                known.push(format!("{} : {name}", role.name));
-            }
+            known.extend(handler.role().into_iter().flat_map(|role| role.qualified(&name)));
             known.push(name);
         }
         for topic in handler.listen.iter().flat_map(items) {
             let topic = topic.to_string();
-            if let Some(role) = handler.role() {
-                known.push(format!("{} : {topic}", role.name));
-            }
+            known.extend(handler.role().into_iter().flat_map(|role| role.qualified(&topic)));
             known.push(topic);
         }
         open |= crate::action::includes(&handler.action.name);

@@ -107,7 +107,7 @@ fn register(task: &Task, problems: &mut Vec<Diagnostic>) {
     let valid = name.starts_with(|c: char| c.is_alphabetic() || c == '_')
         && name.chars().all(|c| c.is_alphanumeric() || c == '_');
     if !valid && !crate::value::may_be_template(&name) {
-        let message = format!("Invalid variable name `{name}`");
+        let message = format!("Invalid variable name '{name}'");
         problems
             .push(Diagnostic::error(setting.place, message).help("letters, digits and `_`, not starting with a digit"));
     }

@@ -176,7 +176,7 @@ pub struct Role {
     pub vars: Arc<Map>,
     /// What the role was given where it is named: keys of the entry that are no keywords.
     pub params: Arc<Map>,
-    /// `vars` of that entry: weaker than the role's own `vars/`.
+    /// `vars` of that entry, which only the role's own tasks see.
     pub entry_vars: Arc<Map>,
     pub allow_duplicates: bool,
     /// Equal for two uses of the role with the same parameters: it runs once unless it allows duplicates.
@@ -184,6 +184,22 @@ pub struct Role {
     pub argument_specs: Option<Value>,
     /// The roles that depend on it, nearest first.
     pub chain: Vec<Arc<Role>>,
+}
+
+impl Role {
+    /// Returns the name without a collection's.
+    pub fn short_name(&self) -> &str {
+        let in_collection = self.path.components().any(|part| part.as_os_str() == "ansible_collections");
+        match self.name.rsplit_once('.') {
+            Some((_, short)) if in_collection => short,
+            Some(_) | None => &self.name,
+        }
+    }
+
+    /// Returns the forms under which `notify` may name something of the role, such as a handler.
+    pub fn qualified(&self, name: &str) -> [String; 2] {
+        [format!("{} : {name}", self.name), format!("{} : {name}", self.short_name())]
+    }
 }
 
 /// What a task is repeated over.

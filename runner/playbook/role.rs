@@ -319,7 +319,7 @@ fn validation(role: &Arc<Role>, used: &RoleUse, parent: &Arc<Parent>) -> Option<
     let path = std::fs::canonicalize(&role.path).unwrap_or_else(|_| role.path.clone());
     let mut context = Map::new();
     context.insert("type", "role");
-    context.insert("name", role.name.as_str());
+    context.insert("name", role.short_name());
     context.insert("argument_spec_name", entry);
     context.insert("path", path.to_string_lossy().into_owned());
     let mut args = Map::new();

@@ -317,7 +317,8 @@ impl Loader {
         let role_path = role.as_ref().map(|role| role.path.as_path());
         let playbook = self.playbook.clone();
         let Some(path) = task_file(&name, &task.file, role_path, &playbook, task.is_handler) else {
-            self.problem(Diagnostic::error(place, format!("no file of tasks `{name}`")).help(format!(
+            let problem = Diagnostic::error(place, format!("no file of tasks `{name}`")).width(name.chars().count());
+            self.problem(problem.help(format!(
                 "looked beside `{}`{}",
                 task.file.display(),
                 if role.is_some() { " and in the role's `tasks`" } else { "" }

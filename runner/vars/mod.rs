@@ -1,8 +1,11 @@
 //! Variables during one task on one host: layers from strongest to weakest, looked up when asked for.
 
+mod cache;
 mod magic;
 
 use std::sync::Arc;
+
+pub use cache::FactCache;
 
 use crate::execute::{PlayRun, World};
 use crate::playbook::{ParentKind, Role, Task};
@@ -107,11 +110,12 @@ pub fn of(world: &Arc<World>, play: Option<&Arc<PlayRun>>, host: &Arc<str>, task
         layers.extend(parents().filter(|parent| enclosing(parent.kind)).map(|parent| parent.vars.clone())); // 16
     }
     if let Some(role) = &role {
-        layers.extend([role.vars.clone(), role.entry_vars.clone()]); // 15
-        layers.extend(role.chain.iter().flat_map(|role| [role.vars.clone(), role.entry_vars.clone()]));
+        // `vars` of the role's entry are for its own tasks alone, and stronger there than its files.
+        layers.extend([role.entry_vars.clone(), role.vars.clone()]); // 15
+        layers.extend(role.chain.iter().flat_map(|role| [role.entry_vars.clone(), role.vars.clone()]));
     }
     if let Some(play) = play {
-        layers.extend(play.roles().iter().rev().flat_map(|role| [role.vars.clone(), role.entry_vars.clone()]));
+        layers.extend(play.roles().iter().rev().map(|role| role.vars.clone()));
         layers.extend(play.files_of(host)); // 14
         layers.push(play.prompted.clone()); // 13
         layers.push(play.play.parent.vars.clone()); // 12
@@ -155,8 +159,8 @@ pub fn static_map(parent: &Arc<crate::playbook::Parent>, extra_vars: &Map) -> Ma
     roles().for_each(|role| add(&role.defaults));
     parents.iter().rev().filter(|parent| parent.kind == ParentKind::Play).for_each(|parent| add(&parent.vars));
     roles().for_each(|role| {
-        add(&role.entry_vars);
         add(&role.vars);
+        add(&role.entry_vars);
     });
     parents.iter().rev().filter(|parent| parent.kind != ParentKind::Play).for_each(|parent| add(&parent.vars));
     roles().for_each(|role| add(&role.params));

@@ -66,6 +66,8 @@ impl Moment {
     fn formatted(&self, format: &str) -> Result<String> {
         let text = match &self.zone {
             Some(_) => jiff::fmt::strtime::format(format, &self.zoned()?),
+            // The seconds since 1970 are those of this machine's zone, as Python has it.
+            None if format.contains("%s") => jiff::fmt::strtime::format(format, &self.zoned()?),
             None => jiff::fmt::strtime::format(format, self.civil),
         };
         text.map_err(|error| fault(format!("format `{format}`: {error}")))

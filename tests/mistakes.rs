@@ -1,0 +1,264 @@
+//! Mistakes that can be seen are shown before anything runs: all of them, each at its place, as a person sees them.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A folder with files, of which `site.yml` is run.
+struct Project(PathBuf);
+
+impl Project {
+    fn new(name: &str, files: &[(&str, &str)]) -> Project {
+        let folder = std::env::temp_dir().join(format!("kubeon-mistakes-{}-{name}", std::process::id()));
+        for (name, text) in files {
+            let path = folder.join(name);
+            std::fs::create_dir_all(path.parent().expect("a folder")).expect("a temporary folder");
+            std::fs::write(path, text).expect("a writable folder");
+        }
+        Project(folder)
+    }
+
+    /// Runs the playbook; returns the status and what was told on standard error.
+    fn run(&self, arguments: &[&str]) -> (Option<i32>, String) {
+        let output = Command::new(env!("CARGO_BIN_EXE_kubeon-run"))
+            .current_dir(&self.0)
+            .args(["site.yml", "-i", "web1,web2,", "-c", "local"])
+            .args(arguments)
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", &self.0)
+            .output()
+            .expect("the program starts");
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    }
+}
+
+impl Drop for Project {
+    fn drop(&mut self) {
+        std::fs::remove_dir_all(&self.0).ok();
+    }
+}
+
+/// Runs a play whose first task would leave a marker; expects it not to, and exactly these words.
+#[track_caller]
+fn expect(name: &str, tasks: &str, told: &str) {
+    let play =
+        format!("- hosts: all\n  gather_facts: false\n  tasks:\n    - file: {{path: marker, state: touch}}\n{tasks}");
+    expect_files(name, &[("site.yml", &play)], &[], 4, told);
+}
+
+#[track_caller]
+fn expect_files(name: &str, files: &[(&str, &str)], arguments: &[&str], code: i32, told: &str) {
+    let project = Project::new(name, files);
+    let (status, stderr) = project.run(arguments);
+    assert_eq!(stderr.trim(), told.trim(), "of {name}: {stderr}");
+    assert_eq!(status, Some(code), "of {name}");
+    assert!(!Path::new(&project.0.join("marker")).exists(), "{name} ran something");
+}
+
+#[test]
+fn a_misspelt_argument() {
+    expect(
+        "argument",
+        "    - group: {name: docker, gdi: 999}\n",
+        "
+error: unknown field `gdi`, expected one of `name`, `state`, `gid`, `system`, `local`, `non_unique`, `force`, `gid_min`, `gid_max`
+ --> site.yml:5:29
+  |
+5 |     - group: {name: docker, gdi: 999}
+  |                             ^^^
+  |
+  = help: did you mean `gid`?
+
+error: one mistake found; nothing was run",
+    );
+}
+
+#[test]
+fn an_argument_of_another_type() {
+    expect(
+        "type",
+        "    - file: {path: /tmp/x, state: directory, recurse: maybe}\n",
+        "
+error: expected a boolean, found `maybe`
+ --> site.yml:5:55
+  |
+5 |     - file: {path: /tmp/x, state: directory, recurse: maybe}
+  |                                                       ^^^^^
+
+error: one mistake found; nothing was run",
+    );
+}
+
+#[test]
+fn a_misspelt_keyword() {
+    expect(
+        "keyword",
+        "    - command: uptime\n      registr: up\n",
+        "
+error: 'registr' is not a valid attribute for a Task
+ --> site.yml:6:7
+  |
+6 |       registr: up
+  |       ^^^^^^^
+  |
+  = help: did you mean `register`?
+
+error: one mistake found; nothing was run",
+    );
+}
+
+#[test]
+fn a_misspelt_module() {
+    expect(
+        "module",
+        "    - comand: uptime\n",
+        "
+error: no module or action `comand`
+ --> site.yml:5:7
+  |
+5 |     - comand: uptime
+  |       ^^^^^^
+  |
+  = help: did you mean `command`?
+
+error: one mistake found; nothing was run",
+    );
+}
+
+#[test]
+fn a_handler_that_is_not_there() {
+    expect(
+        "handler",
+        "    - command: uptime\n      notify: restart\n  handlers:\n    - {name: restarts, command: uptime}\n",
+        "
+error: The requested handler 'restart' was not found in either the main handlers list nor in the listening handlers list
+ --> site.yml:6:15
+  |
+6 |       notify: restart
+  |               ^^^^^^^
+  |
+  = help: did you mean `restarts`?
+
+error: one mistake found; nothing was run",
+    );
+}
+
+#[test]
+fn a_template_that_is_none_and_an_unknown_filter() {
+    expect(
+        "templates",
+        "    - debug: {msg: \"{{ 1 + }}\"}\n    - debug: {msg: \"{{ 1 | uper }}\"}\n      when: 1 +\n",
+        "
+error: syntax error in template: unexpected end of variable block
+ --> site.yml:5:28
+  |
+5 |     - debug: {msg: \"{{ 1 + }}\"}
+  |                            ^
+
+error: no filter named `uper`
+ --> site.yml:6:28
+  |
+6 |     - debug: {msg: \"{{ 1 | uper }}\"}
+  |                            ^^^^
+  |
+  = help: did you mean `upper`?
+
+error: syntax error in template: unexpected end of input, expected expression
+ --> site.yml:7:15
+  |
+7 |       when: 1 +
+  |               ^
+
+error: 3 mistakes found; nothing was run",
+    );
+}
+
+#[test]
+fn files_and_roles_that_are_not_there() {
+    let play = "- hosts: all\n  gather_facts: false\n  roles: [webs]\n  tasks:\n    - import_tasks: absent.yml\n";
+    let role = ("roles/web/tasks/main.yml", "- command: uptime\n");
+    expect_files(
+        "files",
+        &[("site.yml", play), role],
+        &[],
+        4,
+        "
+error: no role `webs`
+ --> site.yml:3:11
+  |
+3 |   roles: [webs]
+  |           ^^^^
+  |
+  = help: did you mean `web`?
+
+error: no file of tasks `absent.yml`
+ --> site.yml:5:21
+  |
+5 |     - import_tasks: absent.yml
+  |                     ^^^^^^^^^^
+  |
+  = help: looked beside `site.yml`
+
+error: 2 mistakes found; nothing was run",
+    );
+}
+
+#[test]
+fn yaml_that_is_none() {
+    expect_files(
+        "yaml",
+        &[("site.yml", "- hosts: all\n  tasks:\n    - debug: msg: hello\n")],
+        &[],
+        4,
+        "
+error: mapping values are not allowed in this context
+ --> site.yml:3:17
+  |
+3 |     - debug: msg: hello
+  |                 ^
+  |
+  = help: a value that holds `: ` must be quoted
+
+error: one mistake found; nothing was run",
+    );
+}
+
+#[test]
+fn a_limit_that_names_nobody() {
+    let play = "- hosts: all\n  gather_facts: false\n  tasks:\n    - file: {path: marker, state: touch}\n";
+    expect_files(
+        "limit",
+        &[("site.yml", play)],
+        &["--limit", "wbe1"],
+        4,
+        "
+error: `--limit wbe1`: no host or group `wbe1` in the inventory
+ |
+ = help: did you mean `web1`?
+
+error: one mistake found; nothing was run",
+    );
+}
+
+#[test]
+fn a_pattern_that_is_none() {
+    expect_files(
+        "pattern",
+        &[("site.yml", "- hosts: ~web(\n  gather_facts: false\n  tasks: [{ping: }]\n")],
+        &[],
+        4,
+        "
+error: pattern `~web(`: Parsing error at position 9: Opening parenthesis without closing parenthesis
+ --> site.yml:1:10
+  |
+1 | - hosts: ~web(
+  |          ^
+
+error: one mistake found; nothing was run",
+    );
+}
+
+#[test]
+fn a_playbook_that_is_not_there() {
+    expect_files("playbook", &[("other.yml", "[]\n")], &[], 1, "error: no playbook `site.yml`");
+}
