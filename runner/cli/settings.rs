@@ -204,10 +204,7 @@ pub fn gather(args: &RunArguments) -> Result<Settings, Problem> {
 type NumberOf = dyn Fn(Option<String>, &str, f64) -> Result<f64, Problem>;
 
 /// Returns where facts are kept, if somewhere: `fact_caching = jsonfile`.
-fn fact_cache(
-    config: &Config,
-    number: &NumberOf,
-) -> Result<Option<FactCache>, Problem> {
+fn fact_cache(config: &Config, number: &NumberOf) -> Result<Option<FactCache>, Problem> {
     let get = |variable: &str, key: &str| config.get(&[variable], "defaults", key);
     let plugin = get("ANSIBLE_CACHE_PLUGIN", "fact_caching").unwrap_or_else(|| "memory".to_owned());
     match plugin.rsplit('.').next().unwrap_or(&plugin) {
