@@ -28,7 +28,25 @@ pub(super) struct SetFactArgs {
 pub(super) fn set_fact(run: &ItemRun<'_>, _: SetFactArgs, args: &Map) -> Result<Map, Failure> {
     let mut facts = Map::new();
     for (key, value) in args {
-        let name = if key.holds_template() { run.templar.text(key)?.into() } else { key.clone() };
+        let name = if key.holds_template() { run.templar.value(key)? } else { key.clone() };
+        let kind = match &name {
+            Value::Str(_) | Value::Null | Value::Omit => None,
+            Value::Bool(_) => Some("bool"),
+            Value::Int(_) => Some("int"),
+            Value::Float(_) => Some("float"),
+            Value::List(_) => Some("list"),
+            Value::Map(_) | Value::Lazy(_) => Some("dict"),
+        };
+        if let Some(kind) = kind {
+            return Err(Failure::message(format!(
+                "Invalid variable name '{name}' of type '{kind}': a name is a string"
+            )));
+        }
+        if name.to_string().starts_with("_ansible_") {
+            return Err(Failure::message(format!(
+                "`set_fact` can't set '{name}': the prefix '_ansible_' is reserved for internal use only."
+            )));
+        }
         facts.insert(name, value.clone());
     }
     let cacheable = facts.remove("cacheable").is_some_and(|value| crate::execute::truth(&value));

@@ -114,6 +114,9 @@ pub fn run(args: RunArguments) -> Result<u8, Problem> {
     let (events, told) = mpsc::channel();
     let reporter = report::start(reporting, interrupted.clone(), told);
     let world = World::new(run, inventory, loader, events, interrupted, replay);
+    for (path, plays) in plan::by_playbook(&args.playbooks, &plays) {
+        world.tell(report::Event::Note(format!("{} plays in {}", plays.len(), path.display())));
+    }
     let code = execute::run(&world, plays);
     drop(world);
     // Everything told is shown before the program ends.

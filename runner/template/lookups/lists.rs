@@ -49,8 +49,9 @@ fn dict(call: &mut Call<'_>) -> Result<Vec<Live>> {
     let mut items = Vec::new();
     // A list of mappings stands for each of them.
     for term in flattened(&call.rest, 1)? {
-        let entries =
-            term.entries().unwrap_or_else(|| Err(call.fault(format!("takes mappings, not '{}'", term.type_name()))));
+        let entries = term.entries().unwrap_or_else(|| {
+            Err(call.fault(format!("the lookup plugin expects a dictionary, not '{}'", term.type_name())))
+        });
         items.extend(entries?.into_iter().map(|(key, value)| {
             Live::from(Entries::from_iter([(Value::from("key"), Live::Done(key)), (Value::from("value"), value)]))
         }));
