@@ -95,7 +95,7 @@ mod tests {
         all.extend(env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
         proxy_of(&server.parse().expect("a URL"), own, &all)
             .map(|uri| uri.map(|uri| uri.to_string()))
-            .map_err(|error| error.message)
+            .map_err(|error| error.message.clone())
     }
 
     #[test]
