@@ -1,14 +1,10 @@
 //! Regular expressions as Python writes them, which is what playbooks hold, matched over bytes as Ansible does it.
 
-mod matcher;
-mod parse;
-mod program;
-mod set;
+use std::fmt::Write as _;
+
+use fancy_regex::{BytesMode, Regex, RegexBuilder};
 
 use crate::{Error, ErrorKind};
-use matcher::{Matcher, NOWHERE};
-use parse::Parser;
-use program::{Program, Step};
 
 /// How a pattern is to be read, beside the flags it gives itself.
 #[derive(Debug, Clone, Copy, Default)]
@@ -21,10 +17,7 @@ pub(crate) struct Flags {
 
 /// A compiled pattern.
 pub(crate) struct Pattern {
-    written: String,
-    program: Program,
-    /// The name of each group; group 0 is the whole match.
-    names: Vec<Option<String>>,
+    regex: Regex,
     /// Whether `^` and `$` match at each line.
     pub multi_line: bool,
 }
@@ -47,41 +40,30 @@ impl Pattern {
         let wrong = |said: &str| {
             Error::new(ErrorKind::Arguments, format!("`{pattern}` is no regular expression that can be used: {said}"))
         };
-        let mut parser = Parser::new(pattern, flags);
-        let node = parser.read().map_err(|said| wrong(&said))?;
-        let program = program::compile(&node, parser.names.len()).map_err(|said| wrong(&said))?;
-        let multi_line = parser.options.flags.multi_line;
-        Ok(Pattern { written: pattern.to_owned(), program, names: parser.names, multi_line })
+        let read = Reader::new(pattern, flags).read().map_err(|said| wrong(&said))?;
+        RegexBuilder::new(&read.text)
+            .bytes_mode(BytesMode::Ascii)
+            .unicode_mode(false)
+            .multi_line(read.multi_line)
+            .dot_matches_new_line(read.dot_all)
+            .case_insensitive(read.ignore_case)
+            .verbose_mode(read.verbose)
+            .build()
+            .map(|regex| Pattern { regex, multi_line: read.multi_line })
+            .map_err(|error| wrong(&error.to_string()))
     }
 
     /// Returns the first match at or after `start`.
     ///
     /// # Errors
-    /// [`ErrorKind::Failed`] when the pattern goes back and forth without end on this text.
+    /// [`ErrorKind::Failed`] when the pattern backtracks without end on this text.
     pub fn find(&self, text: &[u8], start: usize) -> Result<Option<Found>, Error> {
-        let mut matcher = Matcher::new(&self.program, text);
-        let first = match self.program.steps.first() {
-            Some(Step::One(set)) => Some(set),
-            _ => None,
-        };
-        for at in start..=text.len() {
-            if first.is_some_and(|set| text.get(at).is_none_or(|&byte| !set.has(byte))) {
-                continue;
-            }
-            let end = matcher.run(at).map_err(|_| {
-                let said = "it takes too many steps on this text";
-                Error::new(ErrorKind::Failed, format!("match the regular expression `{}`: {said}", self.written))
-            })?;
-            let Some(end) = end else { continue };
-            let group = |nth: usize| match (matcher.slots[nth * 2], matcher.slots[nth * 2 + 1]) {
-                (_, NOWHERE) | (NOWHERE, _) => None,
-                (start, end) => Some((start, end)),
-            };
-            let mut groups = vec![Some((at, end))];
-            groups.extend((1..self.names.len()).map(group));
-            return Ok(Some(Found { groups }));
-        }
-        Ok(None)
+        let found = self.regex.captures_from_pos(text, start).map_err(|error| {
+            Error::new(ErrorKind::Failed, format!("match the regular expression `{}`: {error}", self.regex.as_str()))
+        })?;
+        Ok(found.map(|found| Found {
+            groups: (0..found.len()).map(|nth| found.get(nth).map(|group| (group.start(), group.end()))).collect(),
+        }))
     }
 
     pub fn is_match(&self, text: &[u8]) -> Result<bool, Error> {
@@ -90,7 +72,7 @@ impl Pattern {
 
     /// Returns the number of a named group.
     pub fn group(&self, name: &str) -> Option<usize> {
-        self.names.iter().position(|other| other.as_deref() == Some(name))
+        self.regex.capture_names().position(|other| other == Some(name))
     }
 
     /// Returns the text with every match replaced, and how many there were.
@@ -109,6 +91,188 @@ impl Pattern {
         }
         replaced.extend_from_slice(&text[copied.min(text.len())..]);
         Ok((replaced, count))
+    }
+}
+
+struct Read {
+    text: String,
+    multi_line: bool,
+    dot_all: bool,
+    ignore_case: bool,
+    verbose: bool,
+}
+
+/// Rewrites a pattern where Python's syntax means something else than the engine's.
+struct Reader {
+    rest: std::iter::Peekable<std::vec::IntoIter<char>>,
+    read: Read,
+}
+
+impl Reader {
+    fn new(pattern: &str, flags: Flags) -> Reader {
+        let mut read = Read {
+            text: String::with_capacity(pattern.len() + 16),
+            multi_line: flags.multi_line,
+            dot_all: flags.dot_all,
+            ignore_case: false,
+            verbose: false,
+        };
+        let mut rest = pattern;
+        while let Some((letters, after)) = rest.strip_prefix("(?").and_then(|inner| inner.split_once(')'))
+            && !letters.is_empty()
+            && letters.chars().all(|letter| "aiLmsux".contains(letter))
+        {
+            read.multi_line |= letters.contains('m');
+            read.dot_all |= letters.contains('s');
+            read.ignore_case |= letters.contains('i');
+            read.verbose |= letters.contains('x');
+            rest = after;
+        }
+        Reader { rest: rest.chars().collect::<Vec<_>>().into_iter().peekable(), read }
+    }
+
+    fn read(mut self) -> Result<Read, String> {
+        while let Some(letter) = self.rest.next() {
+            match letter {
+                '\\' => self.escape()?,
+                '$' if self.read.multi_line => self.read.text.push('$'),
+                // The end, or just before a newline that ends the text.
+                '$' => self.read.text.push_str(r"(?=\n?\z)"),
+                '[' => self.class()?,
+                '{' => self.brace(),
+                '}' => self.read.text.push_str(r"\}"),
+                '(' => self.group(),
+                '#' if self.read.verbose => while self.rest.next().is_some_and(|letter| letter != '\n') {},
+                other => self.read.text.push(other),
+            }
+        }
+        Ok(self.read)
+    }
+
+    /// Writes what a backslash outside a class stands for.
+    fn escape(&mut self) -> Result<(), String> {
+        let letter = self.rest.next().ok_or("it ends in a backslash")?;
+        match letter {
+            'Z' => self.read.text.push_str(r"\z"),
+            '0'..='9' => match self.octal(letter) {
+                Some(byte) => self.byte(byte),
+                None => {
+                    let mut number = letter.to_string();
+                    number.extend(self.rest.next_if(char::is_ascii_digit));
+                    // A group of its own, so that a digit after it stays apart.
+                    write!(self.read.text, r"(?:\{number})").expect("writing to a string");
+                }
+            },
+            'A' | 'b' | 'B' | 'd' | 'D' | 's' | 'S' | 'w' | 'W' | 'n' | 'r' | 't' | 'f' | 'v' | 'a' | 'x' | 'u'
+            | 'U' => {
+                self.read.text.extend(['\\', letter]);
+            }
+            letter if letter.is_ascii_alphabetic() => return Err(format!(r"`\{letter}` means nothing in it")),
+            letter => self.literal(letter),
+        }
+        Ok(())
+    }
+
+    /// Reads an octal escape after its first digit: `\0`, `\07`, `\177`.
+    fn octal(&mut self, first: char) -> Option<u32> {
+        let mut ahead = self.rest.clone();
+        let more: Vec<u32> = (0..2).map_while(|_| ahead.next().and_then(|letter| letter.to_digit(8))).collect();
+        let first = first.to_digit(8)?;
+        let digits = match (first, more.len()) {
+            (0, count) | (1..=3, count @ 2) => count,
+            _ => return None,
+        };
+        self.rest.by_ref().take(digits).for_each(drop);
+        Some(more[..digits].iter().fold(first, |value, digit| value * 8 + digit))
+    }
+
+    fn byte(&mut self, byte: u32) {
+        write!(self.read.text, r"\x{byte:02x}").expect("writing to a string");
+    }
+
+    fn literal(&mut self, letter: char) {
+        if letter.is_ascii() && !matches!(letter, '<' | '>') && !letter.is_ascii_alphanumeric() {
+            self.read.text.push('\\');
+        }
+        self.read.text.push(letter);
+    }
+
+    fn class(&mut self) -> Result<(), String> {
+        self.read.text.push('[');
+        self.read.text.extend(self.rest.next_if_eq(&'^'));
+        let mut first = true;
+        loop {
+            let letter = self.rest.next().ok_or("a `[` is not closed")?;
+            match letter {
+                ']' if !first => break,
+                '\\' => self.class_escape()?,
+                '-' if first || self.rest.peek() == Some(&']') => self.read.text.push_str(r"\-"),
+                '[' | ']' | '&' | '~' => self.read.text.extend(['\\', letter]),
+                other => self.read.text.push(other),
+            }
+            first = false;
+        }
+        self.read.text.push(']');
+        Ok(())
+    }
+
+    fn class_escape(&mut self) -> Result<(), String> {
+        let letter = self.rest.next().ok_or("it ends in a backslash")?;
+        match letter {
+            'b' => self.byte(8),
+            '0'..='7' => match self.octal(letter) {
+                Some(byte) => self.byte(byte),
+                None => return Err(format!(r"`\{letter}` means nothing inside `[…]`")),
+            },
+            'd' | 'D' | 's' | 'S' | 'w' | 'W' | 'n' | 'r' | 't' | 'f' | 'v' | 'a' | 'x' | 'u' | 'U' => {
+                self.read.text.extend(['\\', letter]);
+            }
+            letter if letter.is_ascii_alphanumeric() => {
+                return Err(format!(r"`\{letter}` means nothing inside `[…]`"));
+            }
+            letter => self.literal(letter),
+        }
+        Ok(())
+    }
+
+    /// A brace repeats only when it holds numbers; else it is itself.
+    fn brace(&mut self) {
+        let mut ahead = self.rest.clone();
+        let inner: String = ahead.by_ref().take_while(|&letter| letter != '}').collect();
+        let numbers = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+        let repeats = match inner.split_once(',') {
+            Some((least, most)) => numbers(least) && numbers(most),
+            None => !inner.is_empty() && numbers(&inner),
+        };
+        let closed = self.rest.clone().any(|letter| letter == '}');
+        if !(repeats && closed) {
+            self.read.text.push_str(r"\{");
+            return;
+        }
+        let least = if inner.starts_with(',') { "0" } else { "" };
+        write!(self.read.text, "{{{least}{inner}}}").expect("writing to a string");
+        self.rest = ahead;
+    }
+
+    /// A condition on a named group is written otherwise; a comment goes.
+    fn group(&mut self) {
+        let ahead: String = self.rest.clone().take(2).collect();
+        if ahead == "?#" {
+            while self.rest.next().is_some_and(|letter| letter != ')') {}
+            return;
+        }
+        self.read.text.push('(');
+        if ahead != "?(" {
+            return;
+        }
+        self.rest.by_ref().take(2).for_each(drop);
+        let name: String = std::iter::from_fn(|| self.rest.next_if(|&letter| letter != ')')).collect();
+        self.rest.next();
+        if name.bytes().all(|byte| byte.is_ascii_digit()) {
+            write!(self.read.text, "?({name})").expect("writing to a string");
+        } else {
+            write!(self.read.text, "?(<{name}>)").expect("writing to a string");
+        }
     }
 }
 
@@ -162,7 +326,7 @@ impl Template {
             };
             if let Some(name) = group {
                 let number = match name.parse() {
-                    Ok(number) if number < pattern.names.len() => Some(number),
+                    Ok(number) if number < pattern.regex.captures_len() => Some(number),
                     Ok(_) => None,
                     Err(_) => pattern.group(name),
                 };

@@ -1,15 +1,15 @@
 //! What the files of each distribution tell of it, by the rules that Ansible has for them.
 
+use fancy_regex::Regex;
+
 use super::Distribution;
 use crate::facts::{Files, assignment};
-use crate::pattern::{Flags, Pattern};
 
 /// Returns the first group that matched of `pattern` in `text`.
 pub(super) fn first(pattern: &str, text: &str) -> Option<String> {
-    let pattern = Pattern::new(pattern, Flags::default()).expect("our own patterns are patterns");
-    let found = pattern.find(text.as_bytes(), 0).ok()??;
-    let (start, end) = found.groups.into_iter().skip(1).flatten().next()?;
-    Some(String::from_utf8_lossy(&text.as_bytes()[start..end]).into_owned())
+    let pattern = Regex::new(pattern).expect("our own patterns are patterns");
+    let captures = pattern.captures(text).ok()??;
+    captures.iter().skip(1).flatten().next().map(|group| group.as_str().to_owned())
 }
 
 /// Whether a file's text is of this distribution; `found` then has what the text tells.
