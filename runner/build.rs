@@ -19,16 +19,13 @@ const ARCHITECTURES: [&str; 2] = ["x86_64", "aarch64"];
 /// How a static program is linked without a system's C library.
 const LINKING: [&str; 3] = ["-Clinker=rust-lld", "-Clink-self-contained=yes", "-Ctarget-feature=+crt-static"];
 /// What makes a release's agent small, beside its profile: no tables for unwinding, no relocations, equal code once.
-const SMALL: [&str; 8] = [
+const SMALL: [&str; 6] = [
     "-Cforce-unwind-tables=no",
     "-Crelocation-model=static",
     "-Cllvm-args=-enable-machine-outliner=always",
     "-Clink-arg=--icf=all",
     "-Clink-arg=-znorelro",
     "-Clink-arg=--no-eh-frame-hdr",
-    // Loops where the hashes would be unrolled.
-    "--cfg=sha2_backend=\"soft\"",
-    "--cfg=sha2_backend_soft=\"compact\"",
 ];
 
 fn main() -> Result<(), Box<dyn Error>> {
