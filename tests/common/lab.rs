@@ -46,8 +46,8 @@ impl Fleet {
     /// Runs a program below `tests/`, which must succeed, and returns what it printed.
     pub fn lab(&self, program: &str, arguments: &[&str]) -> String {
         let output = self.try_lab(program, arguments);
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{program} {arguments:?}: {}\n{said}", output.status);
+        let (told, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success(), "{program} {arguments:?}: {}\n{told}{said}", output.status);
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
@@ -70,6 +70,46 @@ impl Fleet {
     /// As [`Fleet::see`] for a line that may fail.
     pub fn try_see(&self, host: &str, line: &str) -> Output {
         self.try_lab("fleet/fleet", &["exec", host, "sh", "-c", line])
+    }
+
+    /// Starts a cluster that the hosts can reach, and makes nodes of hosts, each `HOST` or `HOST=NODE`.
+    pub fn cluster_up(&self, nodes: &[&str]) {
+        self.lab("cluster/cluster", &["up", "--fleet"]);
+        self.join(nodes);
+    }
+
+    /// Makes nodes of hosts, each `HOST` or `HOST=NODE`.
+    pub fn join(&self, nodes: &[&str]) {
+        let mut arguments = vec!["kubelet", "join"];
+        arguments.extend(nodes);
+        self.lab("cluster/cluster", &arguments);
+    }
+
+    /// Returns the path of the cluster administrator's kubeconfig.
+    pub fn kubeconfig(&self) -> String {
+        self.lab("cluster/cluster", &["kubeconfig"]).trim().to_owned()
+    }
+
+    /// Runs kubectl, which must succeed, and returns what it printed.
+    pub fn kubectl(&self, arguments: &[&str]) -> String {
+        let mut all = vec!["kubectl"];
+        all.extend(arguments);
+        self.lab("cluster/cluster", &all)
+    }
+
+    /// Returns objects of the cluster's API, as kubectl gets them.
+    pub fn objects(&self, arguments: &[&str]) -> Vec<serde_json::Value> {
+        let mut all = vec!["get", "--output", "json"];
+        all.extend(arguments);
+        let list: serde_json::Value = serde_json::from_str(&self.kubectl(&all)).expect("JSON from kubectl");
+        list["items"].as_array().cloned().unwrap_or_default()
+    }
+
+    /// Returns a setting that `fleet env` prints.
+    pub fn setting(&self, name: &str) -> String {
+        let settings = self.fleet(&["env"]);
+        let found = settings.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
+        found.unwrap_or_else(|| panic!("no {name} in:\n{settings}")).to_owned()
     }
 
     /// Runs the program over the fleet's inventory.
