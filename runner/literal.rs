@@ -198,7 +198,8 @@ mod tests {
         );
         assert_eq!(json("0x1f").as_deref(), Some("31"));
         assert_eq!(json("-3").as_deref(), Some("-3"));
-        for text in ["0644", "plain", "true", "1.2.3", "10.0.0.1", "'open", "[1, 2", "1 2", "", "{'a'}"] {
+        assert_eq!(json("{'a'}").as_deref(), Some(r#"["a"]"#));
+        for text in ["0644", "plain", "true", "1.2.3", "10.0.0.1", "'open", "[1, 2", "1 2", "", "{'a': 1, 'b'}"] {
             assert_eq!(json(text), None, "{text}");
         }
     }

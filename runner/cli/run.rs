@@ -114,7 +114,8 @@ pub fn run(args: RunArguments) -> Result<u8, Problem> {
     let (events, told) = mpsc::channel();
     let reporter = report::start(reporting, interrupted.clone(), told);
     let world = World::new(run, inventory, loader, events, interrupted, replay);
-    for (path, plays) in plan::by_playbook(&args.playbooks, &plays) {
+    let shown = if world.options.verbosity > 1 { plan::by_playbook(&args.playbooks, &plays) } else { Vec::new() };
+    for (path, plays) in shown {
         world.tell(report::Event::Note(format!("{} plays in {}", plays.len(), path.display())));
     }
     let code = execute::run(&world, plays);
