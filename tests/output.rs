@@ -569,7 +569,8 @@ fn a_terminal_shows_what_goes_on() {
     for expected in [
         "PLAY [many] 200 hosts",
         "TASK [says] 200 ok",
-        "n1, n2, n3",
+        // Which of them come first is theirs to decide.
+        "and 184 more",
         "more: all the same",
         "TASK [differs] 1 ok, 199 changed",
         "failed: [n9] fails once: it is n9",

@@ -303,6 +303,12 @@ impl Pipe for SshPipe {
                 Ok(()) => heard = Instant::now(),
                 Err(error) if error.kind() == io::ErrorKind::TimedOut && Instant::now() < limit => {
                     self.session.keepalive_send().map_err(io::Error::from)?;
+                    // The answer is waited for here: the next read would take it away unseen.
+                    match self.socket.ready(&self.session, limit.min(Instant::now() + self.socket.ask_every())) {
+                        Ok(()) => heard = Instant::now(),
+                        Err(error) if error.kind() == io::ErrorKind::TimedOut && Instant::now() < limit => {}
+                        Err(error) => return Err(error),
+                    }
                 }
                 Err(error) => return Err(error),
             }
