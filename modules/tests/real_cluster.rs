@@ -296,7 +296,7 @@ fn lab(arguments: &[&str]) {
 
 #[test]
 fn a_rollout_is_waited_for_and_explained() {
-    let (space, node, address) = ("kubeon-test-rollout", "kubeon-rollout", "10.99.0.1");
+    let (space, node, address) = ("kubeon-test-rollout", "kubeon-rollout", "10.99.0.200");
     namespace(space);
     let made = format!("{node}={address},gpus=2,pull=false");
     lab(&["node", "add", &made]);
@@ -368,5 +368,8 @@ fn a_restart_of_the_api_server_is_survived() {
         assert!(changed("k8s_apply", json!({"definition": map})));
     }
     restart.join().expect("the restart");
-    assert!(value > 1);
+    // One request may have waited through the whole restart: what it wrote is there afterwards.
+    assert!(value > 0, "the restart ended before anything was asked");
+    let map = config_map(space, "m", json!({"n": value.to_string()}));
+    assert!(!changed("k8s_apply", json!({"definition": map})));
 }
