@@ -10,7 +10,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use super::event::{Event, HostName, Outcome, Recap, Status, TaskInfo};
 use super::lines::{LineOptions, Lines};
 use super::style::{Color, Style, terminal_size};
-use super::tally::{Tally, clock, in_full, listed};
+use super::tally::{Order, Tally, clock, in_full, listed};
 use super::{Reporter, secrets};
 
 /// How often what goes on is drawn anew.
@@ -30,7 +30,7 @@ struct Active {
 
 struct Play {
     name: String,
-    hosts: usize,
+    hosts: Order,
     tasks: usize,
     begun: usize,
 }
@@ -100,12 +100,13 @@ impl Progress {
         }
     }
 
-    fn begin_play(&mut self, name: &str, hosts: usize, tasks: usize) {
+    fn begin_play(&mut self, name: &str, hosts: &[HostName], tasks: usize) {
         self.flush();
         if !self.verbose {
-            let count = if hosts == 1 { "1 host".to_owned() } else { format!("{hosts} hosts") };
+            let count = if hosts.len() == 1 { "1 host".to_owned() } else { format!("{} hosts", hosts.len()) };
             self.print(&format!("\nPLAY [{name}] {count}"));
         }
+        let hosts = Arc::new(hosts.iter().cloned().zip(0..).collect());
         self.play = Some(Play { name: name.to_owned(), hosts, tasks, begun: 0 });
     }
 
@@ -114,7 +115,8 @@ impl Progress {
             return;
         }
         self.flush();
-        self.tally = Some(Tally::new(task.clone()));
+        let order = self.play.as_ref().map(|play| play.hosts.clone()).unwrap_or_default();
+        self.tally = Some(Tally::new(task.clone(), order));
         if let Some(play) = &mut self.play {
             play.begun += 1;
         }
@@ -226,8 +228,8 @@ impl Progress {
         }
         if let (Some(tally), Some(play)) = (&self.tally, &self.play) {
             let (done, at_work) = (tally.done(), self.active.len());
-            let waiting = play.hosts.saturating_sub(done + at_work);
-            let mut counts = format!("{done} of {} hosts done, {at_work} at work", play.hosts);
+            let waiting = play.hosts.len().saturating_sub(done + at_work);
+            let mut counts = format!("{done} of {} hosts done, {at_work} at work", play.hosts.len());
             if waiting > 0 {
                 counts.push_str(&format!(", {waiting} waiting or not concerned"));
             }
@@ -259,7 +261,7 @@ impl Reporter for Progress {
         }
         match event {
             Event::PlayStart { name, hosts, tasks, .. } => {
-                self.begin_play(name, hosts.len(), *tasks);
+                self.begin_play(name, hosts, *tasks);
             }
             Event::HostStart { host, task } => {
                 self.begin_task(task);

@@ -1,16 +1,23 @@
 //! How a task went on all its hosts, condensed: counts, who changed, what was said, differences.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use indexmap::IndexMap;
 
 use super::diff;
 use super::event::{HostName, Outcome, Status, TaskInfo};
 use super::outcome::{explanation, includes, reason, visible};
 use super::style::{Color, Style};
 
+/// Each host of a play and its number in the play's order, by which hosts are listed whoever came first.
+pub type Order = Arc<HashMap<HostName, usize>>;
+
 /// A task while hosts come to its end.
 pub struct Tally {
     pub task: Arc<TaskInfo>,
+    order: Order,
     pub started: Instant,
     /// Ok, changed, skipped, failed, unreachable, ignored.
     ok: usize,
@@ -19,22 +26,23 @@ pub struct Tally {
     changed: Vec<HostName>,
     lost: Vec<HostName>,
     /// What hosts said, each text once.
-    said: Vec<(String, Vec<HostName>)>,
-    diffs: Vec<(String, Vec<HostName>)>,
+    said: IndexMap<String, HashSet<HostName>>,
+    diffs: IndexMap<String, HashSet<HostName>>,
 }
 
 impl Tally {
-    pub fn new(task: Arc<TaskInfo>) -> Tally {
+    pub fn new(task: Arc<TaskInfo>, order: Order) -> Tally {
         Tally {
             task,
+            order,
             started: Instant::now(),
             ok: 0,
             skipped: 0,
             ignored: 0,
             changed: Vec::new(),
             lost: Vec::new(),
-            said: Vec::new(),
-            diffs: Vec::new(),
+            said: IndexMap::new(),
+            diffs: IndexMap::new(),
         }
     }
 
@@ -111,15 +119,15 @@ impl Tally {
         let took = clock(self.started.elapsed());
         let mut lines = vec![format!("TASK [{}] {} · {took}", self.task.name, told.join(", "))];
         if !self.changed.is_empty() {
-            let list = listed(&names(&self.changed), columns.saturating_sub(12));
+            let list = listed(&self.names(&self.changed), columns.saturating_sub(12));
             lines.push(style.paint(&format!("  changed: {list}"), Color::Changed));
         }
         for (text, hosts) in &self.diffs {
-            lines.push(format!("  {}:", listed(&names(hosts), columns.saturating_sub(4))));
+            lines.push(format!("  {}:", listed(&self.names(hosts), columns.saturating_sub(4))));
             lines.push(text.trim_end_matches('\n').to_owned());
         }
         for (text, hosts) in &self.said {
-            let list = listed(&names(hosts), columns.saturating_sub(4));
+            let list = listed(&self.names(hosts), columns.saturating_sub(4));
             if text.contains('\n') {
                 lines.push(format!("  {list}:\n{text}"));
             } else {
@@ -128,20 +136,17 @@ impl Tally {
         }
         lines
     }
-}
 
-fn names(hosts: &[HostName]) -> Vec<&str> {
-    hosts.iter().map(|host| &**host).collect()
-}
-
-fn keep(kept: &mut Vec<(String, Vec<HostName>)>, text: String, host: &HostName) {
-    if text.is_empty() {
-        return;
+    fn names<'a>(&self, hosts: impl IntoIterator<Item = &'a HostName>) -> Vec<&'a str> {
+        let mut names: Vec<&str> = hosts.into_iter().map(|host| &**host).collect();
+        names.sort_by_key(|name| (self.order.get(*name).copied().unwrap_or(usize::MAX), *name));
+        names
     }
-    match kept.iter_mut().find(|(other, _)| *other == text) {
-        Some((_, hosts)) if hosts.contains(host) => {}
-        Some((_, hosts)) => hosts.push(host.clone()),
-        None => kept.push((text, vec![host.clone()])),
+}
+
+fn keep(kept: &mut IndexMap<String, HashSet<HostName>>, text: String, host: &HostName) {
+    if !text.is_empty() {
+        kept.entry(text).or_default().insert(host.clone());
     }
 }
 
