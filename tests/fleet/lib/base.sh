@@ -39,21 +39,37 @@ cached() { # DIRECTORY FUNCTION ARGUMENT…
 
 digest() { sha256sum | cut -c1-12; }
 
+# Runs a function while no other lab of this machine does: they share the list of numbers, and the cgroups above theirs.
+alone() { # FUNCTION ARGUMENT…
+    (
+        mkdir -p "$SLOTS"
+        exec {machine_fd}>>"$SLOTS/.lock"
+        flock -w "$LOCK_TIMEOUT_S" "$machine_fd" || die "another lab holds $SLOTS/.lock"
+        "$@"
+    )
+}
+
 # The lab's number on this machine, taken once: its subnet is 10.213.SLOT.0/24, its bridge kubeonSLOT.
 slot() {
-    if [ ! -e "$LAB/slot" ]; then
-        local n
-        mkdir -p "$SLOTS" "$LAB"
-        for n in $(seq 1 250); do
-            if [ -e "$SLOTS/$n" ] && [ ! -d "$(readlink "$SLOTS/$n")" ]; then rm -f "$SLOTS/$n"; fi
-            if [ ! -L "$SLOTS/$n" ] && ln -s "$LAB" "$SLOTS/$n" 2>/dev/null; then
-                echo "$n" >"$LAB/slot"
-                break
-            fi
-        done
-        [ -e "$LAB/slot" ] || die "no free lab number below $SLOTS"
-    fi
+    [ -s "$LAB/slot" ] || alone take_slot
     cat "$LAB/slot"
+}
+take_slot() {
+    local n owner
+    [ ! -s "$LAB/slot" ] || return 0
+    mkdir -p "$LAB"
+    for n in $(seq 1 250); do
+        owner=$(readlink "$SLOTS/$n" || true)
+        if [ "$owner" != "$LAB" ]; then
+            # The number of a lab whose folder has gone is free, unless its hosts still run.
+            [ ! -d "$owner" ] && [ ! -e "/sys/class/net/kubeon$n" ] || continue
+            rm -f "$SLOTS/$n"
+            ln -sT "$LAB" "$SLOTS/$n"
+        fi
+        echo "$n" >"$LAB/slot"
+        return
+    done
+    die "no free lab number below $SLOTS"
 }
 lab_bridge() { echo "kubeon$(slot)"; }
 gateway() { echo "10.213.$(slot).1"; }

@@ -53,7 +53,7 @@ host_make() { # NAME FACE VARIANT
 }
 
 host_boot() { # NAME
-    local name=$1 folder id netns veth root variable
+    local name=$1 folder id netns veth root
     need_root
     folder=$(host_dir "$name")
     running "$name" && return
@@ -69,21 +69,7 @@ host_boot() { # NAME
     ip -n "$netns" link set eth0 up
     ip -n "$netns" route add default via "$(gateway)"
 
-    for root in $(cgroup_roots); do
-        mkdir -p "$root/kubeon-lab/$(slot)/$name"
-        if [ "$root" = /sys/fs/cgroup ]; then
-            for variable in "$root" "$root/kubeon-lab" "$root/kubeon-lab/$(slot)"; do
-                sed 's/[a-z_]*/+&/g' "$root/cgroup.controllers" >"$variable/cgroup.subtree_control"
-            done
-        fi
-        if [ "${root##*/}" = cpuset ]; then
-            for variable in cpuset.cpus cpuset.mems; do
-                cat "$root/$variable" >"$root/kubeon-lab/$variable"
-                cat "$root/$variable" >"$root/kubeon-lab/$(slot)/$variable"
-                cat "$root/$variable" >"$root/kubeon-lab/$(slot)/$name/$variable"
-            done
-        fi
-    done
+    alone host_cgroups "$name"
     local unified=0 cgroups=()
     [ ! -e /sys/fs/cgroup/cgroup.controllers ] || unified=1
     for root in $(cgroup_roots); do cgroups+=("$root/kubeon-lab/$(slot)/$name"); done
@@ -99,6 +85,25 @@ host_boot() { # NAME
     within "$BOOT_TIMEOUT_S" host_find_init "$name" || die "$name: systemd-nspawn did not start: $(tail -3 "$folder/console")"
     { within "$BOOT_TIMEOUT_S" host_answers "$name" && host_settles "$name"; } || die "$name: not up after $BOOT_TIMEOUT_S s; see $folder/console"
     [ ! -s "$folder/delay" ] || host_delay "$name" "$(cat "$folder/delay")"
+}
+# Makes the folders of a host's cgroups.
+host_cgroups() { # NAME
+    local root variable
+    for root in $(cgroup_roots); do
+        mkdir -p "$root/kubeon-lab/$(slot)/$1"
+        if [ "$root" = /sys/fs/cgroup ]; then
+            for variable in "$root" "$root/kubeon-lab" "$root/kubeon-lab/$(slot)"; do
+                sed 's/[a-z_]*/+&/g' "$root/cgroup.controllers" >"$variable/cgroup.subtree_control"
+            done
+        fi
+        if [ "${root##*/}" = cpuset ]; then
+            for variable in cpuset.cpus cpuset.mems; do
+                cat "$root/$variable" >"$root/kubeon-lab/$variable"
+                cat "$root/$variable" >"$root/kubeon-lab/$(slot)/$variable"
+                cat "$root/$variable" >"$root/kubeon-lab/$(slot)/$1/$variable"
+            done
+        fi
+    done
 }
 host_find_init() { # NAME
     local folder pid

@@ -104,14 +104,17 @@ lab_down() { # [NAME…]
     [ $# -eq 0 ] || return 0
     stop_repo
     ip link del "$(lab_bridge)" 2>/dev/null || true
+    alone lab_forget_cgroups
+    [ ! -d "$LAB/hosts" ] || rmdir "$LAB/hosts" 2>/dev/null || die "hosts are left in $LAB"
+    alone rm -f "$SLOTS/$(slot)"
+    rm -rf "${LAB:?}"/{slot,keys,www,repo.pid,.lock}
+    rmdir "$LAB" 2>/dev/null || true
+}
+lab_forget_cgroups() {
     local root
     for root in $(cgroup_roots); do
         rmdir "$root/kubeon-lab/$(slot)" "$root/kubeon-lab" 2>/dev/null || true
     done
-    [ ! -d "$LAB/hosts" ] || rmdir "$LAB/hosts" 2>/dev/null || die "hosts are left in $LAB"
-    rm -f "$SLOTS/$(slot)"
-    rm -rf "${LAB:?}"/{slot,keys,www,repo.pid,.lock}
-    rmdir "$LAB" 2>/dev/null || true
 }
 host_down() { # NAME
     host_kill "$1"
