@@ -63,6 +63,8 @@ table::modules! {
     #[cfg(feature = "cluster")]
     k8s_apply
     #[cfg(feature = "cluster")]
+    k8s_drain
+    #[cfg(feature = "cluster")]
     k8s_info
     #[cfg(feature = "cluster")]
     k8s_label

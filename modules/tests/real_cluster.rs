@@ -355,6 +355,60 @@ fn a_rollout_is_waited_for_and_explained() {
 }
 
 #[test]
+fn a_drained_node_loses_its_pods_when_their_budget_allows_it() {
+    let space = "kubeon-test-drain";
+    namespace(space);
+    let labels = json!({"app": space});
+    let deployment = json!({
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web"},
+        "spec": {
+            "replicas": 2,
+            "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {"containers": [{"name": "web", "image": "lab.kubeon.run/shell:1"}]},
+            },
+        },
+    });
+    let budget = json!({
+        "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "web"},
+        "spec": {"minAvailable": 2, "selector": {"matchLabels": labels}},
+    });
+    done("k8s_apply", json!({"definition": [deployment, budget], "namespace": space, "wait": true}));
+    let pods = || {
+        let found = done("k8s_info", json!({"kind": "Pod", "namespace": space}));
+        let pods = found["resources"].as_array().expect("a list").clone();
+        pods.into_iter().map(|pod| (pod["metadata"]["uid"].to_string(), pod["spec"]["nodeName"].clone())).collect()
+    };
+    let before: BTreeMap<String, Value> = pods();
+    let node = before.values().next().expect("a pod").clone();
+    let unschedulable = || {
+        ask("GET", &format!("/api/v1/nodes/{}", node.as_str().expect("a name")), None).body["spec"]["unschedulable"]
+            == json!(true)
+    };
+    let drain = |limit: u64| json!({"name": node, "pod_selectors": [format!("app={space}")], "delete_options": {"wait_timeout": limit}});
+
+    let check = execute("k8s_drain", drain(3), Settings { check: true, diff: true });
+    assert_eq!(check["changed"], json!(true), "{check:#?}");
+    assert!(!unschedulable() && pods() == before);
+    let refused = failure("k8s_drain", drain(3));
+    assert!(refused.contains("disruption budget"), "{refused}");
+    assert!(unschedulable(), "no new pods while the others are waited for");
+    assert_eq!(pods(), before);
+
+    done("k8s_apply", json!({"definition": budget, "namespace": space, "state": "absent"}));
+    let result = done("k8s_drain", drain(60));
+    assert_eq!((&result["changed"], &result["was_cordoned"]), (&json!(true), &json!(true)), "{result:#?}");
+    assert!(!pods().values().any(|other| *other == node), "pods are left on {node}");
+    assert!(!changed("k8s_drain", drain(60)));
+    assert!(changed("k8s_drain", json!({"name": node, "state": "uncordon"})));
+    assert!(!unschedulable() && !changed("k8s_drain", json!({"name": node, "state": "uncordon"})));
+    done("k8s_apply", json!({"definition": deployment, "namespace": space, "state": "absent"}));
+}
+
+#[test]
 fn a_restart_of_the_api_server_is_survived() {
     let space = "kubeon-test-restart";
     namespace(space);

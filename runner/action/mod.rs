@@ -122,8 +122,11 @@ const COLLECTIONS: &[(&str, &[&str])] = &[
     ("ansible.legacy", &[]),
     ("ansible.posix", &["authorized_key", "mount", "sysctl"]),
     ("community.general", &["modprobe"]),
-    ("kubernetes.core", &["k8s_info"]),
-    ("kubeon.gpu", &["nvidia_detect", "apt_repo", "containerd_runtime", "k8s_label", "k8s_apply", "k8s_info"]),
+    ("kubernetes.core", &["k8s_drain", "k8s_info"]),
+    (
+        "kubeon.gpu",
+        &["nvidia_detect", "apt_repo", "containerd_runtime", "k8s_label", "k8s_apply", "k8s_drain", "k8s_info"],
+    ),
 ];
 
 /// Returns the name of an action or a module without its collection; `None` when there is none of that name.

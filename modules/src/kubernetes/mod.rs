@@ -108,8 +108,9 @@ async fn ask(client: &Client, target: &Target, request: &KubeRequest) -> Result<
             Ok(Err(error)) => Tried::Failed(error),
             Err(_) => Tried::TimedOut,
         };
-        // A request that makes something new must not be sent twice where the first may have arrived.
-        let repeatable = request.method != "POST";
+        // A request that makes something new must not be sent twice where the first may have arrived; a pod that is
+        // evicted twice is evicted.
+        let repeatable = request.method != "POST" || request.path.ends_with("/eviction");
         let wait = match &tried {
             Tried::Answer { answer, retry_after } => match answer.status {
                 429 => Some(retry_after.unwrap_or(pause)),
