@@ -7,11 +7,13 @@ use super::*;
 use crate::source::FileId;
 use crate::yaml;
 
+mod addresses;
 mod data;
 mod everyday;
 mod expressions;
 mod faults;
 mod filters;
+mod networks;
 mod values;
 
 /// Variables as a playbook would have them.
@@ -71,10 +73,13 @@ fn shown(result: Result<Value, TemplateError>) -> String {
 
 /// Checks rows of a template and what it gives; a mistake is written with a `!` before its message.
 fn check(rows: &[(&str, &str)]) {
-    let templar = templar();
+    check_with(&templar(), rows);
+}
+
+fn check_with(templar: &Templar, rows: &[(&str, &str)]) {
     let wrong: Vec<String> = rows
         .iter()
-        .map(|(text, wanted)| (text, wanted, shown(rendered(&templar, text))))
+        .map(|(text, wanted)| (text, wanted, shown(rendered(templar, text))))
         .filter(|(_, wanted, given)| *wanted != given)
         .map(|(text, wanted, given)| format!("{text}\n  wanted {wanted}\n  given  {given}"))
         .collect();

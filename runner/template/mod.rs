@@ -3,6 +3,7 @@
 //! minijinja parses; what it gives is kept as a tree of our own (`ast`) and evaluated here, because variables are
 //! templates themselves, know who wrote them, and must say where a mistake in them was written.
 
+mod address;
 mod ast;
 mod backslashes;
 mod cache;
@@ -15,6 +16,7 @@ mod filters;
 mod functions;
 mod live;
 mod lookups;
+mod network_tests;
 mod operators;
 mod parse;
 mod percent;

@@ -6,7 +6,7 @@ use super::live::{Live, Result};
 use super::{filters, operators, regex, versions};
 use crate::value::Value;
 
-const TABLES: &[&[Test]] = &[TESTS, STATES, PATHS];
+const TABLES: &[&[Test]] = &[TESTS, STATES, PATHS, super::network_tests::TESTS];
 
 pub(super) fn find(name: &str) -> Option<&'static Test> {
     find_callable(TABLES, name)

@@ -1,6 +1,7 @@
 //! Filters, by what they work on.
 
 pub(super) mod choose;
+mod collections;
 mod data;
 pub(super) mod hashing;
 mod lists;
@@ -29,9 +30,9 @@ const TABLES: &[&[Filter]] = &[
 ];
 
 pub(super) fn find(name: &str) -> Option<&'static Filter> {
-    find_callable(TABLES, name)
+    find_callable(TABLES, name).or_else(|| collections::find(name))
 }
 
 pub(super) fn names() -> Vec<&'static str> {
-    TABLES.iter().copied().flatten().map(|filter| filter.name).collect()
+    TABLES.iter().chain(collections::TABLES).copied().flatten().map(|filter| filter.name).collect()
 }
