@@ -230,7 +230,7 @@ fn a_limit_that_names_nobody() {
         "limit",
         &[("site.yml", play)],
         &["--limit", "wbe1"],
-        4,
+        1,
         "
 error: `--limit wbe1`: no host or group `wbe1` in the inventory
  |

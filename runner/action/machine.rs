@@ -23,7 +23,8 @@ pub(super) fn raw(run: &ItemRun<'_>, args: &Map) -> Result<Map, Failure> {
         result.insert("msg", "would have run if not in check mode");
         return Ok(result);
     }
-    let command = match text(args, "executable") {
+    let configured = || run.world.options.connect.shell.clone();
+    let command = match text(args, "executable").or_else(configured) {
         Some(shell) => format!("{shell} -c {}", shell_words::quote(&line)),
         None => line,
     };

@@ -123,7 +123,8 @@ pub(super) fn template(run: &ItemRun<'_>, _: Args, args: &Map) -> Result<Map, Fa
 }
 
 fn managed(run: &ItemRun<'_>) -> Value {
-    run.templar.variable("ansible_managed").unwrap_or_else(|| "Ansible managed".into())
+    let configured = || run.world.options.managed.clone().unwrap_or_else(|| "Ansible managed".to_owned());
+    run.templar.variable("ansible_managed").unwrap_or_else(|| configured().into())
 }
 
 fn host_name() -> String {

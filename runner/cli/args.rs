@@ -127,6 +127,12 @@ pub struct RunArguments {
     /// Further arguments for ssh.
     #[arg(long, value_name = "ARGS", allow_hyphen_values = true)]
     pub ssh_extra_args: Option<String>,
+    /// Taken and not used: no scp is run.
+    #[arg(long, value_name = "ARGS", allow_hyphen_values = true, hide = true)]
+    pub scp_extra_args: Option<String>,
+    /// Taken and not used: no sftp is run.
+    #[arg(long, value_name = "ARGS", allow_hyphen_values = true, hide = true)]
+    pub sftp_extra_args: Option<String>,
     /// Say more; -vvv shows arguments, -vvvv connections.
     #[arg(short, long, action = ArgAction::Count)]
     pub verbose: u8,

@@ -4,12 +4,23 @@ use std::collections::HashMap;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use super::Problem;
+use crate::source::{Diagnostic, FileId, Place};
+
 /// What was found, by section and key.
 #[derive(Debug, Default)]
 pub struct Config {
     pub path: Option<PathBuf>,
-    values: HashMap<(String, String), String>,
+    values: HashMap<(String, String), Written>,
     pub warnings: Vec<String>,
+}
+
+/// A value of the file, and where its key and itself stand.
+#[derive(Debug)]
+struct Written {
+    text: String,
+    key: Place,
+    value: Place,
 }
 
 impl Config {
@@ -41,12 +52,13 @@ impl Config {
         candidates.push(PathBuf::from("/etc/ansible/ansible.cfg"));
         let Some(path) = candidates.into_iter().find(|path| path.is_file()) else { return Ok(config) };
         let text = std::fs::read_to_string(&path).map_err(|error| format!("read `{}`: {error}", path.display()))?;
-        config.read(&text).map_err(|(line, message)| format!("{}:{line}: {message}", path.display()))?;
+        let file = FileId::register(&path, text.as_str());
+        config.read(&text, file).map_err(|problem| problem.render(false))?;
         config.path = Some(std::fs::canonicalize(&path).unwrap_or(path));
         Ok(config)
     }
 
-    fn read(&mut self, text: &str) -> Result<(), (usize, String)> {
+    fn read(&mut self, text: &str, file: FileId) -> Result<(), Diagnostic> {
         let mut section = String::new();
         let mut last: Option<(String, String)> = None;
         for (number, line) in text.lines().enumerate() {
@@ -54,23 +66,45 @@ impl Config {
             if trimmed.is_empty() || trimmed.starts_with(['#', ';']) {
                 continue;
             }
+            let place = file.at(number + 1, 1 + line.chars().take_while(|c| c.is_whitespace()).count());
             if let Some(name) = trimmed.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
                 section = name.trim().to_owned();
                 last = None;
-            } else if let (true, Some(key)) = (line.starts_with(char::is_whitespace), &last) {
-                let value = self.values.entry(key.clone()).or_default();
-                value.push('\n');
-                value.push_str(trimmed);
+            } else if let (true, Some(value)) =
+                (line.starts_with(char::is_whitespace), last.as_ref().and_then(|key| self.values.get_mut(key)))
+            {
+                value.text.push('\n');
+                value.text.push_str(trimmed);
             } else if let Some((key, value)) = trimmed.split_once(['=', ':']) {
+                let blanks = 1 + value.chars().take_while(|c| c.is_whitespace()).count();
+                let value_place = place.right(key.chars().count() + blanks);
                 let value = value.split(" ;").next().unwrap_or(value).trim();
-                let key = (section.clone(), key.trim().to_owned());
-                self.values.insert(key.clone(), value.to_owned());
+                let key = (section.clone(), key.trim().to_ascii_lowercase());
+                let written = Written { text: value.to_owned(), key: place, value: value_place };
+                self.values.insert(key.clone(), written);
                 last = Some(key);
             } else {
-                return Err((number + 1, format!("`{trimmed}` is neither a section nor `key = value`")));
+                let message = format!("`{trimmed}` is neither a section nor `key = value`");
+                return Err(Diagnostic::error(place, message));
             }
         }
         Ok(())
+    }
+
+    /// Returns every key of the file: its section, itself, its value, and where it stands.
+    pub fn keys(&self) -> impl Iterator<Item = (&str, &str, &str, Place)> {
+        self.values.iter().map(|((section, key), written)| (&**section, &**key, &*written.text, written.key))
+    }
+
+    /// Returns where a setting's value stands, and how to name it: its variable's where the environment has it.
+    pub fn origin(&self, variables: &[&str], section: &str, key: &str) -> (Place, String) {
+        match variables.iter().find(|variable| std::env::var_os(variable).is_some()) {
+            Some(variable) => (Place::default(), (*variable).to_owned()),
+            None => {
+                let written = self.values.get(&(section.to_owned(), key.to_owned()));
+                (written.map_or_else(Place::default, |written| written.value), key.to_owned())
+            }
+        }
     }
 
     /// Returns a setting: from the environment's variable, else from the file.
@@ -78,12 +112,25 @@ impl Config {
         variables
             .iter()
             .find_map(|variable| std::env::var(variable).ok())
-            .or_else(|| self.values.get(&(section.to_owned(), key.to_owned())).cloned())
+            .or_else(|| self.values.get(&(section.to_owned(), key.to_owned())).map(|written| written.text.clone()))
     }
 
     /// Returns a setting that is a switch.
-    pub fn flag(&self, variables: &[&str], section: &str, key: &str, usual: bool) -> bool {
-        self.get(variables, section, key).map_or(usual, |text| crate::execute::truth(&text.into()))
+    ///
+    /// # Errors
+    /// When it is neither of the words that mean yes nor of those that mean no: a misspelt one must not turn anything
+    /// off.
+    pub fn flag(&self, variables: &[&str], section: &str, key: &str, usual: bool) -> Result<bool, Problem> {
+        let Some(text) = self.get(variables, section, key) else { return Ok(usual) };
+        match text.trim().to_ascii_lowercase().as_str() {
+            "y" | "yes" | "on" | "1" | "true" | "t" => Ok(true),
+            "n" | "no" | "off" | "0" | "false" | "f" => Ok(false),
+            _ => {
+                let (place, name) = self.origin(variables, section, key);
+                let problem = Diagnostic::error(place, format!("`{name}` is `{text}`, neither yes nor no"));
+                Err(Problem::usage(problem.render(false).trim_start_matches("error: ")))
+            }
+        }
     }
 
     /// Returns a list of paths, parted by colons; those of the file are relative to it.
@@ -103,15 +150,20 @@ impl Config {
 mod tests {
     use super::*;
 
+    fn read(text: &str) -> Result<Config, Diagnostic> {
+        let mut config = Config::default();
+        config.read(text, FileId::register(Path::new("ansible.cfg"), text)).map(|()| config)
+    }
+
     #[test]
     fn reads_sections_comments_and_continued_lines() {
-        let mut config = Config::default();
-        config
-            .read("[defaults]\nforks = 9 ; many\n# no\ninventory = a,\n  b\n[ssh_connection]\nssh_args=-C\n")
+        let config = read("[defaults]\nforks = 9 ; many\n# no\ninventory = a,\n  b\n[ssh_connection]\nssh_args=-C\n")
             .expect("valid");
         assert_eq!(config.get(&[], "defaults", "forks").as_deref(), Some("9"));
         assert_eq!(config.get(&[], "defaults", "inventory").as_deref(), Some("a,\nb"));
         assert_eq!(config.get(&[], "ssh_connection", "ssh_args").as_deref(), Some("-C"));
-        assert_eq!(Config::default().read("[a]\nnonsense\n").map_err(|(line, _)| line), Err(2));
+        assert_eq!(read("[a]\nnonsense\n").map_err(|problem| problem.place.line).err(), Some(2));
+        let port = read("[defaults]\n  forks =  9\n").expect("valid").origin(&[], "defaults", "forks").0;
+        assert_eq!((port.line, port.column), (2, 12));
     }
 }

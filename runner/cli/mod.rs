@@ -3,12 +3,14 @@
 mod again;
 mod args;
 mod config;
+mod connect;
 mod extra_vars;
 mod output;
 pub mod prompt;
 mod run;
 mod settings;
 mod tools;
+mod unfollowed;
 
 use std::process::ExitCode;
 

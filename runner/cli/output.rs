@@ -19,9 +19,9 @@ pub fn reporting(given: OutputFormat, settings: &Settings, about: About) -> Resu
             "defaults",
             "display_skipped_hosts",
             true,
-        ),
-        show_ok: config.flag(&["ANSIBLE_DISPLAY_OK_HOSTS"], "defaults", "display_ok_hosts", true),
-        show_custom_stats: config.flag(&["ANSIBLE_SHOW_CUSTOM_STATS"], "defaults", "show_custom_stats", false),
+        )?,
+        show_ok: config.flag(&["ANSIBLE_DISPLAY_OK_HOSTS"], "defaults", "display_ok_hosts", true)?,
+        show_custom_stats: config.flag(&["ANSIBLE_SHOW_CUSTOM_STATS"], "defaults", "show_custom_stats", false)?,
         yaml: config.get(&["ANSIBLE_CALLBACK_RESULT_FORMAT"], "defaults", "callback_result_format").as_deref()
             == Some("yaml"),
         ..LineOptions::default()

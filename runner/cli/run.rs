@@ -33,7 +33,7 @@ fn read(args: &RunArguments) -> Result<Ready, Problem> {
     if !args.module_path.is_empty() {
         return Err(Problem::usage("modules of one's own (`--module-path`) are not supported yet: built-in ones are"));
     }
-    let settings = settings::gather(args)?;
+    let mut settings = settings::gather(args)?;
     let folders: Vec<PathBuf> = args
         .playbooks
         .iter()
@@ -41,7 +41,9 @@ fn read(args: &RunArguments) -> Result<Ready, Problem> {
             path.parent().filter(|path| !path.as_os_str().is_empty()).map_or_else(|| PathBuf::from("."), PathBuf::from)
         })
         .collect();
-    let (inventory, mut problems) = inventory::read(&settings.inventory, &folders, &settings.load.vault);
+    let reading = &settings.run.inventory_reading;
+    let (inventory, mut problems) = inventory::read(&settings.inventory, &folders, reading, &settings.load.vault);
+    problems.append(&mut settings.problems);
     let mut loader = Loader::new(settings.load.clone());
     let mut plays = Vec::new();
     for path in &args.playbooks {
@@ -61,7 +63,9 @@ fn read(args: &RunArguments) -> Result<Ready, Problem> {
         report::show_diagnostics(&errors);
         let count = errors.len();
         let what = if count == 1 { "one mistake".to_owned() } else { format!("{count} mistakes") };
-        return Err(Problem { message: format!("{what} found; nothing was run"), code: 4 });
+        // What is wrong on the command line alone is no mistake in what was read.
+        let code = if errors.iter().all(|error| error.place.is_nowhere()) { 1 } else { 4 };
+        return Err(Problem { message: format!("{what} found; nothing was run"), code });
     }
     Ok(Ready { settings, loader, plays, inventory, warnings })
 }
@@ -81,6 +85,9 @@ pub fn run(args: RunArguments) -> Result<u8, Problem> {
     report::show_diagnostics(&warnings);
     for warning in &settings.config.warnings {
         report::warn(warning);
+    }
+    if args.syntax_check || args.list_hosts || args.list_tasks || args.list_tags {
+        plan::strangers(&plays, &inventory, &settings.run).iter().for_each(|warning| report::warn(warning));
     }
     if args.syntax_check {
         for path in &args.playbooks {

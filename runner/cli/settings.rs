@@ -6,18 +6,18 @@ use std::time::Duration;
 
 use super::args::RunArguments;
 use super::config::Config;
-use super::{Problem, extra_vars, prompt};
-use crate::execute::{ConnectOptions, RunOptions};
-use crate::playbook::Options;
-use crate::report::secrets;
+use super::{Problem, connect, extra_vars, prompt, unfollowed};
+use crate::execute::{Gathering, RunOptions, Strangers};
+use crate::inventory::Reading;
+use crate::playbook::{Keyword, Options, words};
+use crate::source::Diagnostic;
 use crate::vars::FactCache;
 use crate::vault::Vault;
 
 /// How many hosts are worked on at once unless somebody says otherwise: threads wait on sockets, not on cores.
 const DEFAULT_FORKS: usize = 50;
-const DEFAULT_CONNECT_TIMEOUT_S: f64 = 10.0;
-/// After how long without a sign of life a host is given up.
-const DEFAULT_SILENCE_TIMEOUT_S: f64 = 30.0;
+/// How often an `async` task is asked after.
+const DEFAULT_POLL_S: f64 = 15.0;
 
 /// Everything that one invocation needs to know.
 pub struct Settings {
@@ -25,13 +25,17 @@ pub struct Settings {
     pub load: Options,
     pub config: Config,
     pub inventory: Vec<String>,
+    /// Settings that are not followed.
+    pub problems: Vec<Diagnostic>,
 }
 
 /// Gathers the vault passwords.
 pub fn vault(config: &Config, files: &[PathBuf], ids: &[String], ask: bool) -> Result<Vault, Problem> {
     let mut vault = Vault::default();
     let read = |source: &Path| vault_password(source).map_err(Problem::new);
-    for id in ids {
+    let listed = config.get(&["ANSIBLE_VAULT_IDENTITY_LIST"], "defaults", "vault_identity_list").unwrap_or_default();
+    let listed = listed.split([',', '\n']).map(str::trim).filter(|id| !id.is_empty()).map(str::to_owned);
+    for id in &listed.chain(ids.iter().cloned()).collect::<Vec<_>>() {
         let (name, source) = id.split_once('@').unwrap_or(("default", id));
         let password = match source {
             "prompt" | "prompt_ask_vault_pass" => {
@@ -47,7 +51,7 @@ pub fn vault(config: &Config, files: &[PathBuf], ids: &[String], ask: bool) -> R
     for file in files {
         vault.add("default", &read(file)?);
     }
-    if ask {
+    if ask || config.flag(&["ANSIBLE_ASK_VAULT_PASS"], "defaults", "ask_vault_pass", false)? {
         vault.add("default", &prompt::password("Vault password:").map_err(Problem::new)?);
     }
     Ok(vault)
@@ -72,15 +76,6 @@ fn vault_password(path: &Path) -> Result<String, String> {
     };
     let text = String::from_utf8_lossy(&bytes).trim_end_matches(['\r', '\n']).to_owned();
     if text.is_empty() { Err(format!("the vault password in `{}` is empty", path.display())) } else { Ok(text) }
-}
-
-fn password_file(path: Option<PathBuf>) -> Result<Option<String>, Problem> {
-    let Some(path) = path else { return Ok(None) };
-    let text = std::fs::read_to_string(&path)
-        .map_err(|error| Problem::new(format!("read the password from `{}`: {error}", path.display())))?;
-    let password = text.trim_end_matches(['\r', '\n']).to_owned();
-    secrets::register(&password);
-    Ok(Some(password))
 }
 
 /// Returns the inventories to read: those named, else the configured ones, else `inventory/` of this folder.
@@ -130,10 +125,14 @@ pub fn gather(args: &RunArguments) -> Result<Settings, Problem> {
             text.trim().parse::<f64>().map_err(|_| Problem::usage(format!("{what} is `{text}`, not a number")))
         }
     };
+    let problems = unfollowed::check(&config);
     let forks = match args.forks {
         Some(forks) => forks,
         None => number(get(&["ANSIBLE_FORKS"], "defaults", "forks"), "forks", DEFAULT_FORKS as f64)? as usize,
     };
+    if forks == 0 {
+        return Err(Problem::usage("`forks` is 0: no host could be worked on"));
+    }
     let tags = if args.tags.is_empty() {
         get(&["ANSIBLE_RUN_TAGS"], "tags", "run").into_iter().collect()
     } else {
@@ -144,7 +143,7 @@ pub fn gather(args: &RunArguments) -> Result<Settings, Problem> {
     } else {
         args.skip_tags.clone()
     };
-    let limit = if args.limit.is_empty() { None } else { Some(args.limit.join(",")) };
+    let limit = args.limit.last().cloned();
     let folder = args.playbooks.first().and_then(|path| path.parent()).filter(|path| !path.as_os_str().is_empty());
     let verbosity = match args.verbose {
         0 => number(get(&["ANSIBLE_VERBOSITY"], "defaults", "verbosity"), "verbosity", 0.0)? as u8,
@@ -152,31 +151,38 @@ pub fn gather(args: &RunArguments) -> Result<Settings, Problem> {
     };
     let run = RunOptions {
         check: args.check,
-        diff: args.diff || config.flag(&["ANSIBLE_DIFF_ALWAYS"], "diff", "always", false),
-        forks: forks.max(1),
+        diff: args.diff || config.flag(&["ANSIBLE_DIFF_ALWAYS"], "diff", "always", false)?,
+        forks,
         verbosity,
         tags: listed(&tags),
         skip_tags: listed(&skip),
         limit,
         extra_vars: extra_vars.clone(),
         inventory_sources: inventory.clone(),
+        inventory_reading: reading(&config)?,
         config_file: config.path.clone(),
         folder: folder.map_or_else(|| PathBuf::from("."), Path::to_owned),
         start_at_task: args.start_at_task.clone(),
         step: args.step,
         force_handlers: args.force_handlers
-            || config.flag(&["ANSIBLE_FORCE_HANDLERS"], "defaults", "force_handlers", false),
+            || config.flag(&["ANSIBLE_FORCE_HANDLERS"], "defaults", "force_handlers", false)?,
         error_on_missing_handler: config.flag(
             &["ANSIBLE_ERROR_ON_MISSING_HANDLER"],
             "defaults",
             "error_on_missing_handler",
             true,
-        ),
-        any_errors_fatal: config.flag(&["ANSIBLE_ANY_ERRORS_FATAL"], "defaults", "any_errors_fatal", false),
-        gather_facts: get(&["ANSIBLE_GATHERING"], "defaults", "gathering").is_none_or(|how| how != "explicit"),
+        )?,
+        any_errors_fatal: config.flag(&["ANSIBLE_ANY_ERRORS_FATAL"], "defaults", "any_errors_fatal", false)?,
+        gathering: gathering(&config)?,
+        inject_facts: config.flag(&["ANSIBLE_INJECT_FACT_VARS"], "defaults", "inject_facts_as_vars", true)?,
+        private_role_vars: config.flag(&["ANSIBLE_PRIVATE_ROLE_VARS"], "defaults", "private_role_vars", false)?,
+        no_log: config.flag(&["ANSIBLE_NO_LOG"], "defaults", "no_log", false)?,
+        poll_s: number(get(&["ANSIBLE_POLL_INTERVAL"], "defaults", "poll_interval"), "poll_interval", DEFAULT_POLL_S)?,
+        managed: get(&[], "defaults", "ansible_managed"),
+        strangers: strangers(&config)?,
         fact_cache: fact_cache(&config, &number)?,
-        default_strategy: get(&["ANSIBLE_STRATEGY"], "defaults", "strategy").unwrap_or_else(|| "linear".to_owned()),
-        connect: connect(args, &config, &number)?,
+        default_strategy: strategy(&config)?,
+        connect: connect::options(args, &config, &number)?,
     };
     let folders = |variables: &[&str], key: &str, usual: &[&str]| {
         config
@@ -197,11 +203,73 @@ pub fn gather(args: &RunArguments) -> Result<Settings, Problem> {
         extra_vars,
         vault,
     };
-    Ok(Settings { run, load, config, inventory })
+    Ok(Settings { run, load, config, inventory, problems })
+}
+
+/// Refuses a setting whose value is none of the words that are known.
+fn one_of(
+    config: &Config,
+    variable: &str,
+    section: &str,
+    key: &str,
+    known: &[&str],
+) -> Result<Option<String>, Problem> {
+    match unfollowed::word(config, &[variable], section, key, known) {
+        Some(problem) => Err(Problem::usage(problem.render(false).trim_start_matches("error: "))),
+        None => Ok(config.get(&[variable], section, key).map(|word| word.trim().to_owned())),
+    }
+}
+
+/// Returns how inventories are read.
+pub fn reading(config: &Config) -> Result<Reading, Problem> {
+    let how = one_of(config, "ANSIBLE_HASH_BEHAVIOUR", "defaults", "hash_behaviour", &["replace", "merge"])?;
+    let list = |variable: &str, key: &str, old: &str| {
+        let text = config.get(&[variable], "inventory", key).or_else(|| config.get(&[], "defaults", old));
+        text.map(|text| {
+            text.split([',', '\n']).map(|part| part.trim().to_owned()).filter(|part| !part.is_empty()).collect()
+        })
+    };
+    let patterns: Vec<String> =
+        list("ANSIBLE_INVENTORY_IGNORE_REGEX", "ignore_patterns", "inventory_ignore_patterns").unwrap_or_default();
+    let compiled =
+        patterns.iter().map(|pattern| fancy_regex::Regex::new(pattern).map(Arc::new)).collect::<Result<_, _>>();
+    Ok(Reading {
+        merge: how.as_deref() == Some("merge"),
+        ignored_endings: list("ANSIBLE_INVENTORY_IGNORE", "ignore_extensions", "inventory_ignore_extensions"),
+        ignored_names: compiled.map_err(|error| Problem::usage(format!("`ignore_patterns`: {error}")))?,
+    })
+}
+
+fn gathering(config: &Config) -> Result<Gathering, Problem> {
+    let known = ["implicit", "explicit", "smart"];
+    Ok(match one_of(config, "ANSIBLE_GATHERING", "defaults", "gathering", &known)?.as_deref() {
+        Some("explicit") => Gathering::Explicit,
+        Some("smart") => Gathering::Smart,
+        Some(_) | None => Gathering::Implicit,
+    })
+}
+
+fn strangers(config: &Config) -> Result<Strangers, Problem> {
+    let known = ["warning", "error", "ignore"];
+    let (variable, key) = ("ANSIBLE_HOST_PATTERN_MISMATCH", "host_pattern_mismatch");
+    Ok(match one_of(config, variable, "inventory", key, &known)?.as_deref() {
+        Some("error") => Strangers::Refuse,
+        Some("ignore") => Strangers::Ignore,
+        Some(_) | None => Strangers::Warn,
+    })
+}
+
+fn strategy(config: &Config) -> Result<String, Problem> {
+    let given = config.get(&["ANSIBLE_STRATEGY"], "defaults", "strategy");
+    let name = given.unwrap_or_else(|| "linear".to_owned());
+    match words::misnamed(Keyword::Strategy, &name) {
+        Some(message) => Err(Problem::usage(message)),
+        None => Ok(name),
+    }
 }
 
 /// Reads a number that was given as text: the text, what it is called in a message, and what it is when absent.
-type NumberOf = dyn Fn(Option<String>, &str, f64) -> Result<f64, Problem>;
+pub(super) type NumberOf = dyn Fn(Option<String>, &str, f64) -> Result<f64, Problem>;
 
 /// Returns where facts are kept, if somewhere: `fact_caching = jsonfile`.
 fn fact_cache(config: &Config, number: &NumberOf) -> Result<Option<FactCache>, Problem> {
@@ -225,64 +293,4 @@ fn fact_cache(config: &Config, number: &NumberOf) -> Result<Option<FactCache>, P
         prefix: get("ANSIBLE_CACHE_PLUGIN_PREFIX", "fact_caching_prefix").unwrap_or_default(),
         lifetime: (lifetime_s > 0.0).then(|| Duration::from_secs_f64(lifetime_s)),
     }))
-}
-
-fn connect(args: &RunArguments, config: &Config, number: &NumberOf) -> Result<ConnectOptions, Problem> {
-    let get = |variables: &[&str], section: &str, key: &str| config.get(variables, section, key);
-    let password = match args.ask_pass {
-        true => Some(prompt::password("SSH password:").map_err(Problem::new)?),
-        false => password_file(args.connection_password_file.clone())?,
-    };
-    let become_password = match args.ask_become_pass {
-        true => {
-            let typed = prompt::password("BECOME password:").map_err(Problem::new)?;
-            Some(if typed.is_empty() { password.clone().unwrap_or_default() } else { typed })
-        }
-        false => password_file(args.become_password_file.clone())?,
-    };
-    let connect_s = match args.timeout {
-        Some(seconds) => seconds,
-        None => number(get(&["ANSIBLE_TIMEOUT"], "defaults", "timeout"), "timeout", DEFAULT_CONNECT_TIMEOUT_S)?,
-    };
-    let silence_s = number(
-        get(&["KUBEON_SILENCE_TIMEOUT"], "ssh_connection", "silence_timeout"),
-        "silence_timeout",
-        DEFAULT_SILENCE_TIMEOUT_S,
-    )?;
-    let task_s = number(get(&["ANSIBLE_TASK_TIMEOUT"], "defaults", "task_timeout"), "task_timeout", 0.0)?;
-    let key = get(&["ANSIBLE_PRIVATE_KEY_FILE"], "defaults", "private_key_file").map(PathBuf::from);
-    Ok(ConnectOptions {
-        connection: args
-            .connection
-            .clone()
-            .or_else(|| get(&["ANSIBLE_TRANSPORT"], "defaults", "transport"))
-            .unwrap_or_else(|| "ssh".to_owned()),
-        remote_user: args.user.clone().or_else(|| get(&["ANSIBLE_REMOTE_USER"], "defaults", "remote_user")),
-        private_key_file: args.private_key.clone().or(key).map(crate::execute::home_expanded),
-        password,
-        ssh_common_args: args
-            .ssh_common_args
-            .clone()
-            .or_else(|| get(&["ANSIBLE_SSH_COMMON_ARGS"], "ssh_connection", "ssh_common_args")),
-        ssh_extra_args: args
-            .ssh_extra_args
-            .clone()
-            .or_else(|| get(&["ANSIBLE_SSH_EXTRA_ARGS"], "ssh_connection", "ssh_extra_args")),
-        host_key_checking: config.flag(&["ANSIBLE_HOST_KEY_CHECKING"], "defaults", "host_key_checking", true),
-        connect_timeout: Duration::from_secs_f64(connect_s.clamp(0.1, 3600.0)),
-        silence_timeout: Duration::from_secs_f64(silence_s.clamp(1.0, 86_400.0)),
-        become_: args.become_ || config.flag(&["ANSIBLE_BECOME"], "privilege_escalation", "become", false),
-        become_method: args
-            .become_method
-            .clone()
-            .or_else(|| get(&["ANSIBLE_BECOME_METHOD"], "privilege_escalation", "become_method"))
-            .unwrap_or_else(|| "sudo".to_owned()),
-        become_user: args
-            .become_user
-            .clone()
-            .or_else(|| get(&["ANSIBLE_BECOME_USER"], "privilege_escalation", "become_user"))
-            .unwrap_or_else(|| "root".to_owned()),
-        become_password,
-        task_timeout: (task_s > 0.0).then(|| Duration::from_secs_f64(task_s)),
-    })
 }

@@ -6,7 +6,7 @@ use clap::CommandFactory;
 
 use super::args::{Arguments, InventoryArguments, SchemaOf};
 use super::config::Config;
-use super::{Problem, settings};
+use super::{Problem, settings, unfollowed};
 use crate::source::{Severity, nearest};
 use crate::{doc, inventory, report};
 
@@ -14,7 +14,8 @@ pub fn inventory(args: InventoryArguments) -> Result<u8, Problem> {
     let config = Config::find().map_err(Problem::new)?;
     let vault = settings::vault(&config, &args.vault_password_file, &args.vault_id, args.ask_vault_pass)?;
     let sources = settings::inventories(&config, args.inventory);
-    let (inventory, problems) = inventory::read(&sources, &[], &vault);
+    let (inventory, mut problems) = inventory::read(&sources, &[], &settings::reading(&config)?, &vault);
+    problems.splice(0..0, unfollowed::check(&config));
     report::show_diagnostics(&problems);
     if problems.iter().any(|problem| problem.severity == Severity::Error) {
         return Err(Problem::new("the inventory has mistakes"));

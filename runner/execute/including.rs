@@ -5,10 +5,10 @@ use std::sync::Arc;
 use super::PlayRun;
 use super::include;
 use super::reach::truth;
-use super::strategy::{Batch, announce_quietly};
+use super::strategy::Batch;
 use super::task::TaskEnd;
 use crate::playbook::{Block, Item, Task};
-use crate::report::{Event, HostName, Status};
+use crate::report::{Event, HostName, Status, TaskInfo};
 use crate::value::Map;
 
 impl Batch<'_> {
@@ -64,8 +64,7 @@ impl Batch<'_> {
     }
 
     /// An include that can't be read fails its host; the task itself had gone well.
-    pub(super) fn fail_include(&mut self, task: &Arc<Task>, end: &mut TaskEnd, message: &str) {
-        let info = announce_quietly(self.world, self.play, task, &end.host);
+    pub(super) fn fail_include(&mut self, info: &Arc<TaskInfo>, end: &mut TaskEnd, message: &str) {
         let mut result = Map::new();
         result.insert("msg", message);
         result.insert("failed", true);
@@ -75,7 +74,7 @@ impl Batch<'_> {
         self.world.tell(Event::Result(crate::report::Outcome {
             host: end.host.clone(),
             delegated: None,
-            task: info,
+            task: info.clone(),
             status: Status::Failed,
             ignored: false,
             is_loop: false,

@@ -18,7 +18,6 @@ use crate::value::{Map, Value};
 /// A task's own tries when it has `until` and does not say how many.
 const DEFAULT_RETRIES: u64 = 3;
 const DEFAULT_DELAY_S: f64 = 5.0;
-const DEFAULT_POLL_S: f64 = 15.0;
 
 /// What one task on one host knows.
 pub struct ItemRun<'a> {
@@ -409,7 +408,7 @@ impl ItemRun<'_> {
             request.job = Some(job.clone());
             request.timeout_s = Some(seconds);
             let started = self.send(&request, contents)?;
-            let poll = self.number(Keyword::Poll, DEFAULT_POLL_S).map_err(Failure::message)?;
+            let poll = self.number(Keyword::Poll, self.world.options.poll_s).map_err(Failure::message)?;
             return if poll > 0.0 { self.follow_job(&job, seconds, poll) } else { Ok(started) };
         }
         self.send(&request, contents)

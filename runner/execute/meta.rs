@@ -179,7 +179,8 @@ impl Batch<'_> {
         let options = &self.world.options;
         let loader = self.world.loader.lock().unwrap_or_else(PoisonError::into_inner);
         let folders = std::slice::from_ref(&options.folder);
-        let (fresh, problems) = crate::inventory::read(&options.inventory_sources, folders, loader.vault());
+        let (fresh, problems) =
+            crate::inventory::read(&options.inventory_sources, folders, &options.inventory_reading, loader.vault());
         drop(loader);
         let is_error = |problem: &&crate::source::Diagnostic| problem.severity == crate::source::Severity::Error;
         if let Some(problem) = problems.iter().find(is_error) {

@@ -14,6 +14,7 @@ mod replay;
 mod strategy;
 mod tags;
 mod task;
+mod vars_files;
 mod world;
 
 pub use item::{ItemRun, module};
@@ -21,4 +22,4 @@ pub use play::{EXIT_INTERRUPTED, PlayRun, run};
 pub use reach::{Reach, home_expanded, is_this_machine, truth};
 pub use replay::{Done, Replay};
 pub use tags::{selected, tags_of};
-pub use world::{ConnectOptions, RunOptions, World};
+pub use world::{ConnectOptions, Gathering, RunOptions, Strangers, World};

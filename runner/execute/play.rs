@@ -1,15 +1,15 @@
 //! Plays, one after another, each in batches of hosts.
 
-use std::collections::{HashMap, HashSet};
-use std::path::PathBuf;
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Instant;
 
 use super::reach::truth;
 use super::strategy::{Announced, Batch, Stop};
-use super::{World, reach};
-use crate::playbook::{ActionCall, Block, Item, Keyword, Keywords, Play, Role, Setting, Task};
+use super::vars_files::VarsFiles;
+use super::{Gathering, Strangers, World};
+use crate::playbook::{ActionCall, Block, Item, Keyword, Keywords, Play, Role, Setting, Task, words};
 use crate::report::{Event, HostName};
 use crate::source::Place;
 use crate::template::{Folders, Templar};
@@ -35,7 +35,7 @@ pub struct PlayRun {
     /// What the user was asked for.
     pub prompted: Arc<Map>,
     /// `vars_files` as each host has them.
-    files: RwLock<HashMap<HostName, Arc<Map>>>,
+    pub files: VarsFiles,
     batch: RwLock<Vec<HostName>>,
     /// Hosts that failed, could not be reached, or left by themselves.
     gone: RwLock<HashSet<HostName>>,
@@ -68,10 +68,6 @@ impl PlayRun {
                 known.push(handler);
             }
         }
-    }
-
-    pub fn files_of(&self, host: &str) -> Option<Arc<Map>> {
-        self.files.read().unwrap_or_else(PoisonError::into_inner).get(host).cloned()
     }
 
     /// Returns the play's hosts that have not failed.
@@ -184,20 +180,23 @@ fn run_play(world: &Arc<World>, play: Play, ordinal: usize) -> Result<Stop, Stri
     let folders = Folders { playbook: play.folder.clone(), ..Folders::default() };
     let fixed = Templar::new(Arc::new(crate::vars::Fixed(Arc::new(known))), Arc::new(folders));
     let text = |value: &Value| fixed.value(value).map_err(|error| error.diagnostic().render(false));
-    let patterns = match text(&play.hosts.value)? {
-        Value::List(items) => items.iter().map(Value::to_string).collect::<Vec<_>>().join(","),
-        one => one.to_string(),
-    };
+    let patterns = crate::inventory::joined(&text(&play.hosts.value)?);
     let name = match play.setting(Keyword::Name) {
         Some(setting) if setting.value.truthy() => {
             text(&setting.value).map_or_else(|_| setting.value.to_string(), |name| name.to_string())
         }
-        Some(_) | None => patterns.clone(),
+        Some(_) | None => patterns.replace('\n', ","),
     };
     let inventory = world.inventory();
     let mut hosts = inventory.select(&patterns, world.options.limit.as_deref())?;
     for (stranger, _) in inventory.strangers(&patterns) {
-        world.tell(Event::Warning(format!("Could not match supplied host pattern, ignoring: {stranger}")));
+        match world.options.strangers {
+            Strangers::Warn => {
+                world.tell(Event::Warning(format!("Could not match supplied host pattern, ignoring: {stranger}")));
+            }
+            Strangers::Refuse => return Err(format!("Could not match supplied host pattern: {stranger}")),
+            Strangers::Ignore => {}
+        }
     }
     if let Some(order) = play.setting(Keyword::Order) {
         order_hosts(&mut hosts, &text(&order.value)?.to_string())?;
@@ -219,11 +218,15 @@ fn run_play(world: &Arc<World>, play: Play, ordinal: usize) -> Result<Stop, Stri
         world.tell(Event::NoHosts);
         return Ok(Stop::No);
     }
+    if !world.begins_in(&play) {
+        world.tell(begins(&hosts));
+        return Ok(Stop::No);
+    }
     let run = Arc::new(PlayRun {
         name: name.clone(),
         ordinal,
         prompted,
-        files: RwLock::default(),
+        files: VarsFiles::default(),
         batch: RwLock::default(),
         gone: RwLock::default(),
         handlers: RwLock::new(flattened(&play.handlers)),
@@ -234,9 +237,12 @@ fn run_play(world: &Arc<World>, play: Play, ordinal: usize) -> Result<Stop, Stri
         all_hosts,
         play: play.clone(),
     });
-    for host in &hosts {
-        let files = vars_files(world, &run, host)?;
-        run.files.write().unwrap_or_else(PoisonError::into_inner).insert(host.clone(), files);
+    if let Some(message) = words::misnamed(Keyword::Strategy, &strategy(world, &run)) {
+        return Err(message);
+    }
+    for host in hosts.iter().filter(|_| !play.vars_files.is_empty()) {
+        let facts = world.state(host).read().unwrap_or_else(PoisonError::into_inner).injected.clone();
+        run.files.read(world, &run, host, &facts)?;
     }
     for batch in batches(world, &run, hosts)? {
         world.tell(begins(&batch));
@@ -258,11 +264,15 @@ fn run_play(world: &Arc<World>, play: Play, ordinal: usize) -> Result<Stop, Stri
     Ok(Stop::No)
 }
 
+/// Returns the name of the play's strategy.
+fn strategy(world: &World, run: &PlayRun) -> String {
+    let own = run.value(Keyword::Strategy).map(|value| value.to_string());
+    own.unwrap_or_else(|| world.options.default_strategy.clone())
+}
+
 fn run_batch(world: &Arc<World>, run: &Arc<PlayRun>, hosts: Vec<HostName>) -> (Casualties, Stop) {
     let sections = sections(world, run);
-    let strategy = run.value(Keyword::Strategy).map(|value| value.to_string());
-    let strategy = strategy.unwrap_or_else(|| world.options.default_strategy.clone());
-    if matches!(strategy.rsplit('.').next(), Some("free" | "host_pinned")) {
+    if matches!(strategy(world, run).rsplit('.').next(), Some("free" | "host_pinned")) {
         return run_free(world, run, hosts, &sections);
     }
     let mut batch = Batch::new(world, run, hosts);
@@ -340,7 +350,7 @@ fn sections(world: &World, run: &PlayRun) -> Vec<(Arc<Block>, bool)> {
 
 /// Returns the task that gathers facts, where the play wants one.
 fn facts_task(world: &World, run: &PlayRun) -> Option<Task> {
-    if !run.flag(Keyword::GatherFacts, world.options.gather_facts) {
+    if !run.flag(Keyword::GatherFacts, world.options.gathering != Gathering::Explicit) {
         return None;
     }
     let mut args = Map::new();
@@ -389,9 +399,7 @@ fn order_hosts(hosts: &mut [HostName], order: &str) -> Result<(), String> {
             hosts.sort_by_cached_key(|host| random.hash_one(host));
         }
         other => {
-            return Err(format!(
-                "unknown order `{other}`: inventory, reverse_inventory, sorted, reverse_sorted and shuffle are known"
-            ));
+            return Err(words::misnamed(Keyword::Order, other).unwrap_or_else(|| format!("unknown order `{other}`")));
         }
     }
     Ok(())
@@ -428,38 +436,4 @@ fn batches(world: &Arc<World>, run: &Arc<PlayRun>, hosts: Vec<HostName>) -> Resu
         rest = after;
     }
     Ok(batches)
-}
-
-/// Reads the play's `vars_files` as a host sees them: of an inner list, the first file that exists.
-fn vars_files(world: &Arc<World>, run: &Arc<PlayRun>, host: &HostName) -> Result<Arc<Map>, String> {
-    let mut all = Map::new();
-    for entry in &run.play.vars_files {
-        let templar = crate::vars::templar(world, Some(run), host, None);
-        let candidates = match entry {
-            Value::List(items) => items.to_vec(),
-            one => vec![one.clone()],
-        };
-        let mut tried = Vec::new();
-        let mut found = None;
-        for candidate in &candidates {
-            let Ok(name) = templar.text(candidate) else { continue };
-            let given = reach::home_expanded(PathBuf::from(&name));
-            let places = [run.play.folder.join("vars").join(&given), run.play.folder.join(&given)];
-            found = places.into_iter().find(|path| path.is_file());
-            if found.is_some() {
-                break;
-            }
-            tried.push(name);
-        }
-        let Some(path) = found else {
-            return Err(format!("`vars_files`: no such file: {}", tried.join(", ")));
-        };
-        let mut loader = world.loader.lock().unwrap_or_else(PoisonError::into_inner);
-        all.extend(loader.variables(&path, run.play.place));
-        let errors = loader.take_problems();
-        if let Some(error) = errors.iter().find(|problem| problem.severity == crate::source::Severity::Error) {
-            return Err(error.render(false));
-        }
-    }
-    Ok(Arc::new(all))
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::{PlayRun, World};
 use crate::connection::{Become, BecomeMethod, Target, Via};
-use crate::playbook::{Keyword, Task};
+use crate::playbook::{Keyword, Task, words};
 use crate::report::secrets;
 use crate::template::Templar;
 use crate::value::Value;
@@ -96,6 +96,7 @@ pub fn of(
     if port.is_none() && !delegated {
         port = number(look.keyword(Keyword::Port)?, "`port`")?;
     }
+    let port = port.or(options.port);
     let user = look
         .text(&["ansible_user", "ansible_ssh_user"])?
         .or(look.connection_keyword(Keyword::RemoteUser)?)
@@ -105,6 +106,7 @@ pub fn of(
     let key = look.text(&["ansible_ssh_private_key_file", "ansible_private_key_file"])?.map(PathBuf::from);
     let mut ssh_args = Vec::new();
     for (names, usual) in [
+        (&["ansible_ssh_args"], &options.ssh_args),
         (&["ansible_ssh_common_args"], &options.ssh_common_args),
         (&["ansible_ssh_extra_args"], &options.ssh_extra_args),
     ] {
@@ -162,9 +164,10 @@ fn via(look: &Lookup<'_>, host: &str, address: &str) -> Result<Via, String> {
             words.extend([pod, "--".to_owned()]);
             Ok(Via::Command(words))
         }
-        other => Err(format!(
-            "connection `{other}` of `{host}` is not supported: ssh, openssh, local, docker, podman, kubectl and chroot are"
-        )),
+        other => {
+            let known = words::CONNECTIONS.join(", ");
+            Err(format!("connection `{other}` of `{host}` is not supported: {known} are"))
+        }
     }
 }
 
@@ -194,8 +197,8 @@ fn become_of(look: &Lookup<'_>) -> Result<Option<Become>, String> {
         method,
         user: setting(&["ansible_become_user"], Keyword::BecomeUser)?.unwrap_or_else(|| options.become_user.clone()),
         password,
-        exe: setting(&["ansible_become_exe"], Keyword::BecomeExe)?,
-        flags: setting(&["ansible_become_flags"], Keyword::BecomeFlags)?,
+        exe: setting(&["ansible_become_exe"], Keyword::BecomeExe)?.or_else(|| options.become_exe.clone()),
+        flags: setting(&["ansible_become_flags"], Keyword::BecomeFlags)?.or_else(|| options.become_flags.clone()),
     }))
 }
 

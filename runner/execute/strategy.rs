@@ -9,9 +9,9 @@ use super::include::{Included, Inclusion};
 use super::play::Casualties;
 use super::reach::truth;
 use super::task::{HostTask, TaskEnd};
-use super::{ItemRun, PlayRun, World, tags};
+use super::{Gathering, ItemRun, PlayRun, World, tags};
 use crate::action;
-use crate::playbook::{Block, Keyword, Task};
+use crate::playbook::{Block, Item, Keyword, Task};
 use crate::report::{Event, HostName, Status, TaskInfo, TaskKind};
 use crate::value::{Map, Value};
 
@@ -83,7 +83,14 @@ impl<'a> Batch<'a> {
 
     /// Runs a section of the play, then, if `flush` says so, the handlers that it notified.
     pub fn section(&mut self, tasks: Arc<Block>, flush: bool) -> Stop {
-        let hosts = self.hosts_left();
+        let mut hosts = self.hosts_left();
+        if self.world.options.gathering == Gathering::Smart && gathers_only(&tasks) {
+            let knows = |host: &HostName| {
+                let state = self.world.state(host);
+                !state.read().unwrap_or_else(PoisonError::into_inner).facts.is_empty()
+            };
+            hosts.retain(|host| !knows(host));
+        }
         for host in &hosts {
             self.cursor(host).begin(tasks.clone());
         }
@@ -162,7 +169,7 @@ impl<'a> Batch<'a> {
         let once = is_run_once(self.world, self.play, task, &group[0]);
         let runners = if once { &group[..1] } else { group };
         let ends = self.run_on(task, &info, runners);
-        self.take(task, group, once, ends);
+        self.take(task, &info, group, once, ends);
     }
 
     /// Tells that a task begins.
@@ -188,11 +195,7 @@ impl<'a> Batch<'a> {
             let task = HostTask { world: self.world, play: self.play, host, task, info };
             (!self.world.is_interrupted()).then(|| task.run())
         };
-        let throttle = task
-            .inherited(Keyword::Throttle)
-            .and_then(|setting| setting.value.to_string().parse::<usize>().ok())
-            .filter(|throttle| *throttle > 0)
-            .unwrap_or(usize::MAX);
+        let throttle = hosts.first().and_then(|host| self.throttle(task, host)).unwrap_or(usize::MAX);
         let Some(pool) = &self.pool else { return hosts.iter().filter_map(run).collect() };
         let waves = hosts.chunks(throttle.min(hosts.len().max(1)));
         waves
@@ -200,8 +203,16 @@ impl<'a> Batch<'a> {
             .collect()
     }
 
+    /// Returns how many hosts may be at a task at a time.
+    fn throttle(&self, task: &Task, host: &HostName) -> Option<usize> {
+        let setting = task.inherited(Keyword::Throttle)?;
+        let templar = crate::vars::templar(self.world, Some(self.play), host, Some(task));
+        let value = templar.value(&setting.value).unwrap_or_else(|_| setting.value.clone());
+        value.to_string().trim().parse().ok().filter(|throttle| *throttle > 0)
+    }
+
     /// Moves each host on as its end says.
-    fn take(&mut self, task: &Arc<Task>, group: &[HostName], once: bool, mut ends: Vec<TaskEnd>) {
+    fn take(&mut self, task: &Arc<Task>, info: &Arc<TaskInfo>, group: &[HostName], once: bool, mut ends: Vec<TaskEnd>) {
         let mut included: Vec<(usize, Vec<HostName>)> = Vec::new();
         for end in &mut ends {
             let ran = match end.status {
@@ -225,7 +236,7 @@ impl<'a> Batch<'a> {
                 }
                 Err(message) => {
                     hosts.iter().for_each(|host| self.go_on(host, &[]));
-                    self.fail_include(task, end, &message);
+                    self.fail_include(info, end, &message);
                 }
             }
         }
@@ -340,6 +351,11 @@ impl<'a> Batch<'a> {
         let lost = self.casualties.failed.len();
         lost as f64 / self.hosts.len().max(1) as f64 * 100.0 > most
     }
+}
+
+/// Returns whether a section is the one that gathers facts before a play's own tasks.
+fn gathers_only(section: &Block) -> bool {
+    matches!(&section.tasks[..], [Item::Task(task)] if &*task.action.name == "gather_facts" && task.place == section.place)
 }
 
 /// Returns a task as `ansible_failed_task` shows it: its keywords, its action and arguments.

@@ -101,7 +101,9 @@ impl HostTask<'_> {
     }
 
     fn flag(&self, templar: &Templar, keyword: Keyword) -> bool {
-        let Some(setting) = self.task.inherited(keyword) else { return false };
+        let Some(setting) = self.task.inherited(keyword) else {
+            return keyword == Keyword::NoLog && self.world.options.no_log;
+        };
         // One whose template fails fails the task where it matters; a log that can't be told from a secret stays shut.
         templar.value(&setting.value).map_or(keyword == Keyword::NoLog, |value| truth(&value))
     }
@@ -139,7 +141,7 @@ impl HostTask<'_> {
                 }
                 "include_vars" => {
                     let included = Arc::make_mut(&mut state.included);
-                    included.extend(facts.iter().map(|(key, value)| (key.clone(), value.clone())));
+                    crate::vars::put_over(included, facts, self.world.options.inventory_reading.merge);
                 }
                 _ => state.add_facts(facts),
             });

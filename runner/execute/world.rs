@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::play::Casualties;
 use super::pool::Pool;
 use super::replay::Replay;
-use crate::inventory::Inventory;
+use crate::inventory::{Inventory, Reading};
 use crate::playbook::{Loader, Task};
 use crate::report::{Counts, Event, HostName, Recap, Status};
 use crate::value::{Map, Value};
@@ -28,6 +28,7 @@ pub struct RunOptions {
     pub limit: Option<String>,
     pub extra_vars: Arc<Map>,
     pub inventory_sources: Vec<String>,
+    pub inventory_reading: Reading,
     pub config_file: Option<PathBuf>,
     /// The first playbook's folder.
     pub folder: PathBuf,
@@ -37,12 +38,42 @@ pub struct RunOptions {
     /// Whether to notify a handler that there is not fails the host; else it is only warned of.
     pub error_on_missing_handler: bool,
     pub any_errors_fatal: bool,
-    /// Whether plays that do not say so gather facts.
-    pub gather_facts: bool,
+    pub gathering: Gathering,
+    /// Whether facts are variables of their own, as `ansible_NAME`.
+    pub inject_facts: bool,
+    /// Whether a role's variables are for its own tasks alone.
+    pub private_role_vars: bool,
+    /// Whether tasks that do not say so are kept out of every log.
+    pub no_log: bool,
+    /// How often an `async` task is asked after, unless it says so.
+    pub poll_s: f64,
+    /// What `ansible_managed` is, as configured.
+    pub managed: Option<String>,
+    /// What a play does about a pattern that names nobody.
+    pub strangers: Strangers,
     pub default_strategy: String,
     /// Where facts are kept from run to run.
     pub fact_cache: Option<FactCache>,
     pub connect: ConnectOptions,
+}
+
+/// When plays gather facts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Gathering {
+    /// Unless they say no.
+    Implicit,
+    /// Only where they say so.
+    Explicit,
+    /// As implicit, but of a host whose facts are known already.
+    Smart,
+}
+
+/// What is done about a pattern that names nobody.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Strangers {
+    Warn,
+    Refuse,
+    Ignore,
 }
 
 /// How hosts are reached where no variable and no keyword says otherwise.
@@ -50,8 +81,10 @@ pub struct RunOptions {
 pub struct ConnectOptions {
     pub connection: String,
     pub remote_user: Option<String>,
+    pub port: Option<u16>,
     pub private_key_file: Option<PathBuf>,
     pub password: Option<String>,
+    pub ssh_args: Option<String>,
     pub ssh_common_args: Option<String>,
     pub ssh_extra_args: Option<String>,
     pub host_key_checking: bool,
@@ -62,6 +95,10 @@ pub struct ConnectOptions {
     pub become_method: String,
     pub become_user: String,
     pub become_password: Option<String>,
+    pub become_exe: Option<String>,
+    pub become_flags: Option<String>,
+    /// The shell that runs raw commands; the login user's when absent.
+    pub shell: Option<String>,
     /// How long a task may take, unless it says so itself.
     pub task_timeout: Option<Duration>,
 }
@@ -202,14 +239,20 @@ impl World {
             return true;
         }
         let Some(wanted) = &self.options.start_at_task else { return true };
-        let Some(name) = task.name().map(|name| name.value.to_string()) else { return false };
-        let with_role = task.role().map(|role| format!("{} : {name}", role.name));
-        let pattern = crate::inventory::Glob::new(wanted);
-        let here = pattern.matches(&name) || with_role.is_some_and(|name| pattern.matches(&name));
+        let here = task.is_called(wanted);
         if here {
             self.started.store(true, Ordering::Relaxed);
         }
         here
+    }
+
+    /// Returns whether the run has begun or begins within these tasks: before that, plays gather no facts either.
+    pub fn begins_in(&self, play: &crate::playbook::Play) -> bool {
+        let Some(wanted) = &self.options.start_at_task else { return true };
+        self.started.load(Ordering::Relaxed)
+            || [&play.pre_tasks, &play.tasks, &play.post_tasks]
+                .iter()
+                .any(|items| crate::plan::any_task(items, &mut |task| task.is_called(wanted)))
     }
 
     /// Notes that something included during the run is written wrong.

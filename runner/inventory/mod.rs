@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 
-pub use pattern::Glob;
-pub use read::{Reader, read};
+pub use pattern::{Glob, joined};
+pub use read::{Reader, Reading, read};
 pub use show::{graph, host_json, list_json};
 
 use crate::source::Place;
@@ -32,6 +32,8 @@ pub struct Inventory {
     /// Files of `group_vars/` and `host_vars/` whose groups and hosts may come during the run.
     waiting_groups: IndexMap<Name, [Arc<Map>; 2]>,
     waiting_hosts: IndexMap<Name, [Arc<Map>; 2]>,
+    /// Whether mappings of one name are put together: `hash_behaviour = merge`.
+    merge: bool,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -249,9 +251,7 @@ impl Inventory {
     /// Returns a host's variables put together, unrendered.
     pub fn vars_of(&self, host: &str) -> Map {
         let mut vars = Map::new();
-        for layer in self.layers(host).iter().rev() {
-            vars.extend(layer.iter().map(|(key, value)| (key.clone(), value.clone())));
-        }
+        self.layers(host).iter().rev().for_each(|layer| crate::vars::put_over(&mut vars, layer, self.merge));
         vars
     }
 
@@ -301,17 +301,23 @@ impl Inventory {
         }
     }
 
-    fn set_group_var(&mut self, group: &str, key: Value, value: Value) {
-        let group = self.group(group);
+    fn set_group_var(&mut self, name: &str, key: Value, value: Value) {
+        let group = self.group(name);
         if key.as_str() == Some("ansible_group_priority")
             && let Ok(priority) = value.to_string().parse()
         {
             group.priority = priority;
         }
-        Arc::make_mut(&mut group.vars).insert(key, value);
+        let merge = self.merge;
+        set(&mut self.group(name).vars, key, value, merge);
     }
 
     fn set_host_var(&mut self, host: &str, key: Value, value: Value, place: Place) {
-        Arc::make_mut(&mut self.host(host, place).vars).insert(key, value);
+        let merge = self.merge;
+        set(&mut self.host(host, place).vars, key, value, merge);
     }
+}
+
+fn set(vars: &mut Arc<Map>, key: Value, value: Value, merge: bool) {
+    crate::vars::put_over(Arc::make_mut(vars), &Map::from_iter([(key, value)]), merge);
 }

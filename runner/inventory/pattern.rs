@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::Inventory;
 use crate::source::nearest;
+use crate::value::Value;
 
 /// A shell's pattern over names: `*`, `?`, `[…]`.
 pub struct Glob(Option<fancy_regex::Regex>, String);
@@ -138,8 +139,19 @@ impl Inventory {
     }
 }
 
-/// Splits a pattern at commas, or at colons that stand neither in brackets nor in an IPv6 address; reads `@file`.
+/// Returns `hosts` of a play as one pattern: each item of a list is a pattern of its own, on a line of its own.
+pub fn joined(hosts: &Value) -> String {
+    match hosts {
+        Value::List(items) => items.iter().map(Value::to_string).collect::<Vec<_>>().join("\n"),
+        one => one.to_string(),
+    }
+}
+
+/// Splits a pattern, line by line, at commas, or at colons that stand neither in brackets nor in an IPv6 address; reads `@file`.
 fn split(pattern: &str) -> Result<Vec<String>, String> {
+    if pattern.contains('\n') {
+        return pattern.lines().map(split).collect::<Result<Vec<_>, _>>().map(|parts| parts.concat());
+    }
     let mut parts: Vec<String> = Vec::new();
     let pieces: Vec<&str> = if pattern.contains(',') {
         pattern.split(',').collect()

@@ -16,18 +16,35 @@ const IGNORED_ENDINGS: &[&str] =
     &[".pyc", ".pyo", ".swp", ".bak", "~", ".rpm", ".md", ".txt", ".rst", ".orig", ".cfg", ".retry", ".ini.bak"];
 const VARS_ENDINGS: &[&str] = &["", ".yml", ".yaml", ".json"];
 
+/// How inventories are read: what the configuration says about it.
+#[derive(Debug, Clone, Default)]
+pub struct Reading {
+    /// Whether mappings of one name are put together: `hash_behaviour = merge`.
+    pub merge: bool,
+    /// Endings of files in a folder that are no inventory; the usual ones when absent.
+    pub ignored_endings: Option<Vec<String>>,
+    /// Names of files in a folder that are none either.
+    pub ignored_names: Vec<Arc<fancy_regex::Regex>>,
+}
+
 /// What reading needs and gathers.
 pub struct Reader<'a> {
     pub vault: &'a Vault,
+    reading: &'a Reading,
     pub problems: Vec<Diagnostic>,
 }
 
 /// Reads sources in their order; later ones win. Where there are none, the machine itself is the only host, over a
 /// local connection. `playbooks` are the folders whose `group_vars/` and `host_vars/`
 /// count too.
-pub fn read(sources: &[String], playbooks: &[PathBuf], vault: &Vault) -> (Inventory, Vec<Diagnostic>) {
-    let mut inventory = Inventory::new();
-    let mut reader = Reader { vault, problems: Vec::new() };
+pub fn read(
+    sources: &[String],
+    playbooks: &[PathBuf],
+    reading: &Reading,
+    vault: &Vault,
+) -> (Inventory, Vec<Diagnostic>) {
+    let mut inventory = Inventory { merge: reading.merge, ..Inventory::new() };
+    let mut reader = Reader { vault, reading, problems: Vec::new() };
     let mut folders: Vec<PathBuf> = Vec::new();
     for source in sources {
         let path = Path::new(source);
@@ -79,7 +96,11 @@ impl Reader<'_> {
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             let ignored = name.starts_with('.')
                 || matches!(name.as_str(), "group_vars" | "host_vars")
-                || IGNORED_ENDINGS.iter().any(|ending| name.ends_with(ending));
+                || match &self.reading.ignored_endings {
+                    Some(endings) => endings.iter().any(|ending| name.ends_with(ending.as_str())),
+                    None => IGNORED_ENDINGS.iter().any(|ending| name.ends_with(ending)),
+                }
+                || self.reading.ignored_names.iter().any(|pattern| pattern.is_match(&name).unwrap_or(false));
             if ignored {
                 continue;
             }
@@ -198,6 +219,7 @@ impl Reader<'_> {
 
     /// Reads `group_vars/` and `host_vars/` of a folder; `which` is 0 beside the inventory, 1 beside the playbook.
     fn vars_folders(&mut self, inventory: &mut Inventory, folder: &Path, which: usize) {
+        let merge = self.reading.merge;
         let groups = folder.join("group_vars");
         if groups.is_dir() {
             for name in inventory.group_list() {
@@ -207,18 +229,18 @@ impl Reader<'_> {
                     if let Some(priority) = vars.get("ansible_group_priority") {
                         group.priority = priority.to_string().parse().unwrap_or(1);
                     }
-                    add(&mut group.files[which], vars);
+                    add(&mut group.files[which], vars, merge);
                 }
             }
         }
         for name in self.others_in(&groups, |name| inventory.groups.contains_key(name)) {
             let vars = self.vars_without_problems(&groups, &name);
-            add(&mut inventory.waiting_groups.entry(name.into()).or_default()[which], vars);
+            add(&mut inventory.waiting_groups.entry(name.into()).or_default()[which], vars, merge);
         }
         let hosts = folder.join("host_vars");
         for name in self.others_in(&hosts, |name| inventory.hosts.contains_key(name)) {
             let vars = self.vars_without_problems(&hosts, &name);
-            add(&mut inventory.waiting_hosts.entry(name.into()).or_default()[which], vars);
+            add(&mut inventory.waiting_hosts.entry(name.into()).or_default()[which], vars, merge);
         }
         if hosts.is_dir() {
             for name in inventory.host_list() {
@@ -226,7 +248,7 @@ impl Reader<'_> {
                 if !vars.is_empty()
                     && let Some(host) = inventory.hosts.get_mut(&*name)
                 {
-                    add(&mut host.files[which], vars);
+                    add(&mut host.files[which], vars, merge);
                 }
             }
         }
@@ -296,7 +318,7 @@ impl Reader<'_> {
         self.problems.extend(parsed.warnings);
         let Some(node) = parsed.documents.first().filter(|node| !node.is_null()) else { return };
         match self.vault.value(node) {
-            Ok(Value::Map(map)) => vars.extend(map.iter().map(|(key, value)| (key.clone(), value.clone()))),
+            Ok(Value::Map(map)) => crate::vars::put_over(vars, &map, self.reading.merge),
             Ok(_) => self
                 .problems
                 .push(Diagnostic::error(node.place, format!("variables must be a mapping, found {}", node.what()))),
@@ -305,8 +327,8 @@ impl Reader<'_> {
     }
 }
 
-fn add(layer: &mut Arc<Map>, vars: Map) {
-    Arc::make_mut(layer).extend(vars);
+fn add(layer: &mut Arc<Map>, vars: Map, merge: bool) {
+    crate::vars::put_over(Arc::make_mut(layer), &vars, merge);
 }
 
 /// Texts of an inventory script may be templates, as Ansible has it.

@@ -2,11 +2,14 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::execute::{RunOptions, selected, tags_of};
 use crate::inventory::Inventory;
 use crate::playbook::{Item, Keyword, Play};
+use crate::template::Templar;
 use crate::value::Value;
+use crate::vars::{Fixed, static_map};
 
 /// What to list.
 #[derive(Debug, Clone, Copy)]
@@ -44,22 +47,26 @@ pub fn list(
 ) -> Result<String, String> {
     let mut text = format!("\nplaybook: {}\n", path.display());
     for (nth, play) in plays.iter().enumerate() {
-        let patterns = match &play.hosts.value {
+        let known = static_map(&play.parent, &options.extra_vars);
+        let templar = Templar::new(Arc::new(Fixed(Arc::new(known))), Arc::default());
+        let shown = |value: &Value| templar.value(value).unwrap_or_else(|_| value.clone());
+        let patterns = match shown(&play.hosts.value) {
             Value::List(items) => items.iter().map(Value::to_string).collect::<Vec<_>>(),
             one => vec![one.to_string()],
         };
-        let name = play.setting(Keyword::Name).map_or_else(|| patterns.join(","), |name| name.value.to_string());
-        let own_tags = play.setting(Keyword::Tags).map(|tags| tags_text(&tags.value)).unwrap_or_default();
+        let named = play.setting(Keyword::Name).map(|name| shown(&name.value)).filter(Value::truthy);
+        let name = named.map_or_else(|| patterns.join(","), |name| name.to_string());
+        let own_tags = play.setting(Keyword::Tags).map(|tags| tags_text(&shown(&tags.value))).unwrap_or_default();
         text.push_str(&format!("\n  play #{} ({}): {name}\tTAGS: [{own_tags}]\n", nth + 1, patterns.join(",")));
         if listing.hosts {
-            let hosts = inventory.select(&patterns.join(","), options.limit.as_deref())?;
+            let hosts = inventory.select(&patterns.join("\n"), options.limit.as_deref())?;
             let quoted: Vec<String> = patterns.iter().map(|pattern| format!("'{pattern}'")).collect();
             text.push_str(&format!("    pattern: [{}]\n    hosts ({}):\n", quoted.join(", "), hosts.len()));
             for host in hosts {
                 text.push_str(&format!("      {host}\n"));
             }
         }
-        let mut tags = BTreeSet::new();
+        let mut tags: BTreeSet<String> = own_tags.split(',').filter(|tag| !tag.is_empty()).map(str::to_owned).collect();
         if listing.tasks {
             text.push_str("    tasks:\n");
         }
@@ -75,27 +82,38 @@ pub fn list(
 }
 
 fn tags_text(value: &Value) -> String {
-    match value {
-        Value::List(items) => items.iter().map(Value::to_string).collect::<Vec<_>>().join(", "),
-        one => one.to_string(),
-    }
+    let texts = match value {
+        Value::List(items) => items.iter().map(Value::to_string).collect::<Vec<_>>(),
+        one => vec![one.to_string()],
+    };
+    texts.iter().flat_map(|text| text.split(',')).map(str::trim).collect::<Vec<_>>().join(",")
 }
 
+/// Adds the tasks that a run would take, as ansible-playbook lists them: what a block does about a failure is left out.
 fn tasks(items: &[Item], options: &RunOptions, listing: Listing, all: &mut BTreeSet<String>, text: &mut String) {
-    super::visit(items, &mut |task| {
-        if !selected(task, options) {
-            return;
+    // All tags are listed, those of tasks that only run when asked for too.
+    let every = listing.tags && options.tags.is_empty() && options.skip_tags.is_empty();
+    for item in items {
+        let task = match item {
+            Item::Task(task) => task,
+            Item::Block(block) => {
+                tasks(&block.tasks, options, listing, all, text);
+                continue;
+            }
+        };
+        if !every && !selected(task, options) {
+            continue;
         }
         let tags = tags_of(task, &options.extra_vars);
         all.extend(tags.iter().cloned());
         if listing.tasks {
-            let name = match task.name() {
-                Some(name) => name.value.to_string(),
-                None => crate::action::shown_name(&task.action),
-            };
             let role = task.role().map(|role| format!("{} : ", role.name)).unwrap_or_default();
+            let shown = match task.name() {
+                Some(name) if name.value.truthy() => format!("{role}{}", name.value),
+                Some(_) | None => task.action.written.clone(),
+            };
             let tags: Vec<String> = tags.into_iter().collect();
-            text.push_str(&format!("      {role}{name}\tTAGS: [{}]\n", tags.join(", ")));
+            text.push_str(&format!("      {shown}\tTAGS: [{}]\n", tags.join(", ")));
         }
-    });
+    }
 }

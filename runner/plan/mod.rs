@@ -6,7 +6,7 @@ mod tasks;
 
 pub use list::{Listing, by_playbook, list};
 
-use crate::inventory::Inventory;
+use crate::inventory::{Inventory, joined};
 use crate::playbook::{Item, Play};
 use crate::source::{Diagnostic, Severity};
 
@@ -21,6 +21,7 @@ pub fn check(plays: &[Play], inventory: &Inventory, options: &crate::execute::Ru
         }
         tasks::check_values(play, &mut problems);
     }
+    problems.extend(start(plays, options));
     if let Some(limit) = options.limit.as_deref() {
         for (name, meant) in inventory.strangers(limit) {
             let mut problem = Diagnostic::error(
@@ -32,16 +33,46 @@ pub fn check(plays: &[Play], inventory: &Inventory, options: &crate::execute::Ru
             }
             problems.push(problem);
         }
+        // As in Ansible it is a mistake to leave nobody, however that comes about.
+        let nobody = |hosts: Result<Vec<_>, String>| hosts.is_ok_and(|hosts| hosts.is_empty());
+        if problems.is_empty() && nobody(inventory.select("all", Some(limit))) && nobody(inventory.select(limit, None))
+        {
+            let message = format!("`--limit {limit}` leaves no host of the inventory");
+            problems.push(Diagnostic::error(crate::source::Place::default(), message));
+        }
     }
     problems
 }
 
+/// Returns the mistake of a `--start-at-task` that no task is named.
+fn start(plays: &[Play], options: &crate::execute::RunOptions) -> Option<Diagnostic> {
+    let wanted = options.start_at_task.as_deref()?;
+    let mut names: Vec<String> = Vec::new();
+    let mut found = false;
+    for play in plays {
+        for items in [&play.pre_tasks, &play.tasks, &play.post_tasks] {
+            visit(items, &mut |task| {
+                found |= task.is_called(wanted);
+                names.extend(task.name().map(|name| name.value.to_string()));
+            });
+        }
+    }
+    if found {
+        return None;
+    }
+    let message = format!("`--start-at-task {wanted}`: no task of that name");
+    let problem = Diagnostic::error(crate::source::Place::default(), message);
+    Some(match crate::source::nearest(wanted, names.iter().map(String::as_str)) {
+        Some(meant) => problem.help(format!("did you mean `{meant}`?")),
+        None => {
+            problem.help("tasks that are included during the run can't be started at; `--list-tasks` shows the others")
+        }
+    })
+}
+
 /// A play's pattern that names nobody is no error, as in Ansible: the host may be added by an earlier play.
 fn check_hosts(play: &Play, inventory: &Inventory, problems: &mut Vec<Diagnostic>) {
-    let patterns = match &play.hosts.value {
-        crate::value::Value::List(items) => items.iter().map(ToString::to_string).collect::<Vec<_>>().join(","),
-        one => one.to_string(),
-    };
+    let patterns = joined(&play.hosts.value);
     if crate::value::may_be_template(&patterns) {
         return;
     }
@@ -56,6 +87,24 @@ fn check_hosts(play: &Play, inventory: &Inventory, problems: &mut Vec<Diagnostic
             problems.push(warning);
         }
     }
+}
+
+/// Returns warnings for the plays' patterns that name nobody now, as a run gives them when it comes to the play.
+pub fn strangers(plays: &[Play], inventory: &Inventory, options: &crate::execute::RunOptions) -> Vec<String> {
+    let warned = options.strangers == crate::execute::Strangers::Warn;
+    let mut warnings: Vec<String> = Vec::new();
+    for pattern in plays.iter().filter(|_| warned).map(|play| joined(&play.hosts.value)) {
+        if crate::value::may_be_template(&pattern) {
+            continue;
+        }
+        for (name, _) in inventory.strangers(&pattern) {
+            let warning = format!("Could not match supplied host pattern, ignoring: {name}");
+            if !warnings.contains(&warning) {
+                warnings.push(warning);
+            }
+        }
+    }
+    warnings
 }
 
 /// Puts problems in the order in which a person reads files, each once.
@@ -76,6 +125,13 @@ pub fn count_tasks(play: &Play) -> usize {
             .sum()
     }
     [&play.pre_tasks, &play.tasks, &play.post_tasks, &play.handlers].into_iter().map(|items| count(items)).sum()
+}
+
+/// Returns whether a task below items, those of blocks too, is of a kind.
+pub fn any_task(items: &[Item], is: &mut dyn FnMut(&crate::playbook::Task) -> bool) -> bool {
+    let mut any = false;
+    visit(items, &mut |task| any |= is(task));
+    any
 }
 
 /// Visits every task below items, those of blocks too.

@@ -6,6 +6,7 @@ mod play;
 mod read;
 pub mod role;
 mod task;
+pub mod words;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -115,6 +116,14 @@ impl Task {
     /// Returns a name as written: the task's own, without its role's.
     pub fn name(&self) -> Option<&Setting> {
         self.keywords.get(Keyword::Name)
+    }
+
+    /// Returns whether this is the task that `--start-at-task` names, by itself or with its role; a glob will do.
+    pub fn is_called(&self, wanted: &str) -> bool {
+        let Some(name) = self.name().map(|name| name.value.to_string()) else { return false };
+        let with_role = self.role().map(|role| format!("{} : {name}", role.name));
+        let pattern = crate::inventory::Glob::new(wanted);
+        pattern.matches(&name) || with_role.is_some_and(|name| pattern.matches(&name))
     }
 
     /// Returns the handlers to notify: the task's own, else those of the nearest parent that names some.

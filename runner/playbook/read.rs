@@ -230,6 +230,8 @@ impl Loader {
         if !right {
             let message = format!("`{keyword}` must be {expected}, found {}", node.what());
             self.problem(Diagnostic::error(node.place, message));
+        } else if let Some(problem) = super::words::check(keyword, node) {
+            self.problem(problem);
         }
     }
 

@@ -76,7 +76,12 @@ impl Variables for HostVariables {
         if let Some(value) = self.magic(name) {
             return Some(value);
         }
-        self.layers.iter().find_map(|layer| layer.get(name)).cloned()
+        let mut layers = self.layers.iter().filter_map(|layer| layer.get(name));
+        let strongest = layers.next()?.clone();
+        if !self.world.options.inventory_reading.merge {
+            return Some(strongest);
+        }
+        Some(layers.try_fold(strongest, |high, low| merged(low, &high).ok_or(high)).unwrap_or_else(|ended| ended))
     }
 
     fn names(&self) -> Vec<Arc<str>> {
@@ -88,12 +93,44 @@ impl Variables for HostVariables {
     }
 }
 
+/// Returns two mappings as one, the second one's entries over the first one's, mappings within them likewise:
+/// `hash_behaviour = merge`. `None` where one of them is no mapping.
+fn merged(low: &Value, high: &Value) -> Option<Value> {
+    let (Value::Map(low), Value::Map(high)) = (low, high) else { return None };
+    let mut both = (**low).clone();
+    merge(&mut both, high);
+    Some(Value::map(both))
+}
+
+/// Puts variables over others as `hash_behaviour = merge` does.
+pub fn merge(low: &mut Map, high: &Map) {
+    for (key, value) in high {
+        let both = low.get_key(key).and_then(|old| merged(old, value));
+        low.insert(key.clone(), both.unwrap_or_else(|| value.clone()));
+    }
+}
+
+/// Puts variables over others, mappings as the configuration says.
+pub fn put_over(low: &mut Map, high: &Map, merging: bool) {
+    if merging { merge(low, high) } else { low.extend(high.iter().map(|(key, value)| (key.clone(), value.clone()))) }
+}
+
 /// Returns what a task sees on a host; without a task, what the play itself sees there; without a play, what
 /// `hostvars` shows of the host.
 ///
 /// The order is that of Ansible's documentation, `22` being the strongest; inventory's own levels `3` to `10` are
 /// kept in order by [`crate::inventory::Inventory::layers`].
 pub fn of(world: &Arc<World>, play: Option<&Arc<PlayRun>>, host: &Arc<str>, task: Option<&Task>) -> HostVariables {
+    variables(world, play, host, task, true)
+}
+
+fn variables(
+    world: &Arc<World>,
+    play: Option<&Arc<PlayRun>>,
+    host: &Arc<str>,
+    task: Option<&Task>,
+    with_files: bool,
+) -> HostVariables {
     let mut layers = vec![world.options.extra_vars.clone()]; // 22
     let parents = || task.into_iter().flat_map(Task::parents);
     layers.extend(parents().filter(|parent| parent.kind == ParentKind::Include).map(|parent| parent.vars.clone())); // 21
@@ -105,29 +142,37 @@ pub fn of(world: &Arc<World>, play: Option<&Arc<PlayRun>>, host: &Arc<str>, task
     layers.push(state.set); // 19
     layers.push(state.included); // 18
     if let Some(task) = task {
-        layers.push(task.vars.clone()); // 17
         let enclosing = |kind| matches!(kind, ParentKind::Block | ParentKind::Import | ParentKind::Role);
-        layers.extend(parents().filter(|parent| enclosing(parent.kind)).map(|parent| parent.vars.clone())); // 16
+        let mut own = vec![task.vars.clone()]; // 17
+        own.extend(parents().filter(|parent| enclosing(parent.kind)).map(|parent| parent.vars.clone())); // 16
+        if world.options.inventory_reading.merge {
+            // A task's mapping replaces its block's even where others are put together.
+            let mut replaced = Map::new();
+            own.iter().rev().for_each(|vars| put_over(&mut replaced, vars, false));
+            own = vec![Arc::new(replaced)];
+        }
+        layers.extend(own);
     }
     if let Some(role) = &role {
         // `vars` of the role's entry are for its own tasks alone, and stronger there than its files.
         layers.extend([role.entry_vars.clone(), role.vars.clone()]); // 15
         layers.extend(role.chain.iter().flat_map(|role| [role.entry_vars.clone(), role.vars.clone()]));
     }
+    let shared = || play.filter(|_| !world.options.private_role_vars);
+    layers.extend(shared().iter().flat_map(|play| play.roles()).rev().map(|role| role.vars.clone()));
     if let Some(play) = play {
-        layers.extend(play.roles().iter().rev().map(|role| role.vars.clone()));
-        layers.extend(play.files_of(host)); // 14
+        if with_files {
+            layers.extend(play.files.of(world, play, host, &state.injected)); // 14
+        }
         layers.push(play.prompted.clone()); // 13
         layers.push(play.play.parent.vars.clone()); // 12
         let imports = std::iter::successors(play.play.parent.parent.as_ref(), |parent| parent.parent.as_ref());
         layers.extend(imports.map(|parent| parent.vars.clone()));
     }
-    layers.push(state.injected); // 11
+    layers.push(if world.options.inject_facts { state.injected } else { promoted(&state.injected) }); // 11
     layers.extend(world.inventory().layers(host)); // 10 to 3
     layers.extend(line().map(|role| role.defaults.clone())); // 2
-    if let Some(play) = play {
-        layers.extend(play.roles().iter().rev().map(|role| role.defaults.clone()));
-    }
+    layers.extend(shared().iter().flat_map(|play| play.roles()).rev().map(|role| role.defaults.clone()));
     layers.retain(|layer| !layer.is_empty());
     HostVariables {
         world: world.clone(),
@@ -137,6 +182,12 @@ pub fn of(world: &Arc<World>, play: Option<&Arc<PlayRun>>, host: &Arc<str>, task
         task_file: task.map(|task| task.file.clone()),
         layers,
     }
+}
+
+/// Local facts are a variable of their own even where facts are not.
+fn promoted(injected: &Map) -> Arc<Map> {
+    const NAME: &str = "ansible_local";
+    Arc::new(injected.get(NAME).map(|local| (Value::from(NAME), local.clone())).into_iter().collect())
 }
 
 /// Words that no variable can have for a name: templates read them as values.
@@ -176,4 +227,10 @@ pub fn templar(world: &Arc<World>, play: Option<&Arc<PlayRun>>, host: &Arc<str>,
         task_file: task.map(|task| task.file.clone()),
     };
     Templar::new(Arc::new(of(world, play, host, task)), Arc::new(folders))
+}
+
+/// Returns what renders the names of a play's `vars_files`: all but those files is known.
+pub fn templar_without_files(world: &Arc<World>, play: &Arc<PlayRun>, host: &Arc<str>) -> Templar {
+    let folders = Folders { playbook: play.play.folder.clone(), ..Folders::default() };
+    Templar::new(Arc::new(variables(world, Some(play), host, None, false)), Arc::new(folders))
 }

@@ -6,3 +6,4 @@
 pub mod lab;
 pub mod program;
 pub mod sshd;
+pub mod terminal;

@@ -116,8 +116,9 @@ impl Session {
     pub fn start(&self, order: &Order<'_>, deadline: Instant) -> Result<Box<dyn Pipe>, Unreachable> {
         let session = &self.session;
         let _busy = self.socket.busy();
+        let limit = deadline.saturating_duration_since(Instant::now());
         let fault = |error: ssh2::Error| {
-            let lost = format!("`{}`: open a channel: {}", self.host, explain(&error, Duration::ZERO));
+            let lost = format!("`{}`: open a channel: {}", self.host, explain(&error, limit));
             Unreachable::new(UnreachableKind::Lost, lost)
         };
         self.socket.quick.store(true, Ordering::Relaxed);
@@ -146,10 +147,10 @@ impl Drop for Session {
     }
 }
 
-/// Says why an SSH operation failed.
+/// Says why an SSH operation failed; `limit` is how long it could take.
 fn explain(error: &ssh2::Error, limit: Duration) -> String {
     match error.code() {
-        ErrorCode::Session(AGAIN) => format!("no answer within {} s", limit.as_secs_f64()),
+        ErrorCode::Session(AGAIN) => format!("no answer within {} s", (limit.as_secs_f64() * 10.0).round() / 10.0),
         ErrorCode::Session(_) | ErrorCode::SFTP(_) => error.message().to_owned(),
     }
 }
