@@ -2,6 +2,7 @@
 
 pub mod action;
 pub mod cli;
+pub mod config;
 pub mod connection;
 pub mod doc;
 pub mod execute;

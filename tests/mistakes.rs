@@ -19,8 +19,18 @@ impl Project {
 
     /// Runs the playbook; returns the status and what was told on standard error.
     fn run(&self, arguments: &[&str]) -> (Option<i32>, String) {
+        self.kubeon(&[], arguments)
+    }
+
+    /// Checks the playbook, likewise.
+    fn check(&self) -> (Option<i32>, String) {
+        self.kubeon(&["check"], &[])
+    }
+
+    fn kubeon(&self, command: &[&str], arguments: &[&str]) -> (Option<i32>, String) {
         let output = Command::new(env!("CARGO_BIN_EXE_kubeon-run"))
             .current_dir(&self.0)
+            .args(command)
             .args(["site.yml", "-i", "web1,web2,", "-c", "local"])
             .args(arguments)
             .env_clear()
@@ -127,19 +137,40 @@ error: one mistake found; nothing was run",
 
 #[test]
 fn a_handler_that_is_not_there() {
-    expect(
-        "handler",
-        "    - command: uptime\n      notify: restart\n  handlers:\n    - {name: restarts, command: uptime}\n",
-        "
-error: The requested handler 'restart' was not found in either the main handlers list nor in the listening handlers list
- --> site.yml:6:15
+    let play = "- hosts: all
+  gather_facts: false
+  tasks:
+    - {file: {path: marker, state: touch}, register: marker}
+    - debug:
+      changed_when: marker is changed and change | default(true)
+      notify: restart
+  handlers:
+    - {name: restarts, command: uptime}
+";
+    let told = |severity: &str| {
+        format!(
+            "{severity}: no handler is named `restart`, and none listens to `restart`
+ --> site.yml:7:15
   |
-6 |       notify: restart
+7 |       notify: restart
   |               ^^^^^^^
   |
   = help: did you mean `restarts`?
-
-error: one mistake found; nothing was run",
+"
+        )
+    };
+    let project = Project::new("handler", &[("site.yml", play)]);
+    let (status, stderr) = project.check();
+    assert_eq!((status, stderr), (Some(4), told("error") + "\nerror: one mistake found; nothing was run\n"));
+    assert!(!project.0.join("marker").exists(), "a check runs nothing");
+    // Nobody is notified: as in Ansible, the run goes well.
+    let (status, stderr) = project.run(&["-e", "{change: false}"]);
+    assert_eq!((status, stderr.trim()), (Some(0), told("warning").trim()));
+    let (status, stderr) = project.run(&[]);
+    assert_eq!(status, Some(2));
+    assert!(
+        stderr.contains("The requested handler 'restart' was not found in either the main handlers list"),
+        "{stderr}"
     );
 }
 
@@ -191,7 +222,7 @@ error: no role `webs`
   |
   = help: did you mean `web`?
 
-error: no file of tasks `absent.yml`
+error: Could not find or access 'absent.yml'
  --> site.yml:5:21
   |
 5 |     - import_tasks: absent.yml

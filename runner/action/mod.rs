@@ -201,6 +201,11 @@ pub fn takes_raw(name: &str) -> bool {
     matches!(name, "assert" | "debug")
 }
 
+/// Returns whether something is sent to the host, and not done here alone.
+pub fn is_module(name: &str) -> bool {
+    kubeon_modules::spec_of(name).is_some()
+}
+
 /// Returns whether the action brings tasks of its own.
 pub fn includes(name: &str) -> bool {
     matches!(name, "include_tasks" | "include_role")

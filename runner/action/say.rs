@@ -7,6 +7,7 @@ use serde::Deserialize;
 
 use super::Failure;
 use crate::execute::ItemRun;
+use crate::template;
 use crate::value::{Map, Str, Value};
 
 /// Show a message or a variable.
@@ -46,7 +47,7 @@ pub(super) fn debug(run: &ItemRun<'_>, args: DebugArgs, raw: &Map) -> Result<Map
             let value = match &name {
                 Value::Str(text) => match run.templar.expression(&Str::template(text.as_str(), text.place)) {
                     Ok(value) => value,
-                    Err(error) if error.undefined.is_some() => Value::str("VARIABLE IS NOT DEFINED!"),
+                    Err(error) if error.undefined.is_some() => Value::str(format!("<< error 1 - {} >>", error.message)),
                     Err(error) => return Err(error.into()),
                 },
                 other => other.clone(),
@@ -110,10 +111,12 @@ pub(super) struct AssertArgs {
 pub(super) fn assert(run: &ItemRun<'_>, _: AssertArgs, raw: &Map) -> Result<Map, Failure> {
     let conditions = match raw.get("that") {
         Some(Value::List(items)) => items.to_vec(),
-        Some(one) if one.holds_template() => match run.templar.value(one)? {
-            Value::List(items) => items.to_vec(),
-            other => vec![other],
-        },
+        Some(Value::Str(text)) if template::is_lone(text.as_str()) => {
+            match run.templar.value(&Value::Str(text.clone()))? {
+                Value::List(items) => items.to_vec(),
+                other => vec![other],
+            }
+        }
         Some(one) => vec![one.clone()],
         None => Vec::new(),
     };

@@ -98,20 +98,35 @@ pub(super) struct IncludeVarsArgs {
     /// Whether a file of another extension is left out rather than an error.
     #[serde(default)]
     ignore_unknown_extensions: bool,
-    /// Only `replace`.
+    /// `merge` puts mappings over those that variables hold already; `replace`, which is meant when absent, in their place.
     hash_behaviour: Option<String>,
 }
 
 pub(super) fn include_vars(run: &ItemRun<'_>, args: IncludeVarsArgs, _: &Map) -> Result<Map, Failure> {
-    if args.hash_behaviour.as_deref().is_some_and(|how| how != "replace") {
-        return Err(Failure::message(
-            "`hash_behaviour` other than `replace` is not supported: use the filter `combine`",
-        ));
-    }
+    read_variables(run, args).map_err(|failure| match failure {
+        Failure::Failed(mut result) => {
+            // Under this key, too, Ansible tells why.
+            let message = result.get("msg").cloned().unwrap_or_default();
+            result.insert("message", message);
+            Failure::Failed(result)
+        }
+        other @ (Failure::Unreachable(_) | Failure::Template(_)) => other,
+    })
+}
+
+fn read_variables(run: &ItemRun<'_>, args: IncludeVarsArgs) -> Result<Map, Failure> {
+    let merges = match args.hash_behaviour.as_deref() {
+        None | Some("replace") => false,
+        Some("merge") => true,
+        Some(other) => {
+            return Err(Failure::message(format!("`hash_behaviour` is `replace` or `merge`, not `{other}`")));
+        }
+    };
     let files = match (&args.file, &args.dir) {
         (Some(file), None) => vec![find(run, file, "vars")?],
         (None, Some(dir)) => files_of(run, dir, &args)?,
-        (Some(_), Some(_)) | (None, None) => return Err(Failure::message("give `file` or `dir`")),
+        (None, None) => return Err(Failure::message("Could not find file: give `file` or `dir`")),
+        (Some(_), Some(_)) => return Err(Failure::message("give `file` or `dir`, not both")),
     };
     let mut read = Map::new();
     let mut loader = run.world.loader.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -128,11 +143,32 @@ pub(super) fn include_vars(run: &ItemRun<'_>, args: IncludeVarsArgs, _: &Map) ->
         Some(name) => Map::from_iter([(Value::from(name), Value::map(read))]),
         None => read,
     };
+    let facts: Map = match merges {
+        false => facts,
+        true => {
+            let onto = |(key, value): (Value, Value)| match run.templar.variable(&key.to_string()) {
+                Some(known) => (key, combined(&known, &value)),
+                None => (key, value),
+            };
+            facts.into_iter().map(onto).collect()
+        }
+    };
     result.insert("changed", false);
     result.insert("ansible_facts", Value::map(facts));
     let names = files.iter().map(|file| file.display().to_string().into()).collect();
     result.insert("ansible_included_var_files", Value::list(names));
     Ok(result)
+}
+
+/// Returns a mapping put over another one, and so the mappings in them; anything else takes the other's place.
+fn combined(under: &Value, over: &Value) -> Value {
+    let (Value::Map(under), Value::Map(over)) = (under, over) else { return over.clone() };
+    let mut whole = (**under).clone();
+    for (key, value) in &**over {
+        let value = whole.get_key(key).map_or_else(|| value.clone(), |known| combined(known, value));
+        whole.insert(key.clone(), value);
+    }
+    Value::map(whole)
 }
 
 fn files_of(run: &ItemRun<'_>, dir: &str, args: &IncludeVarsArgs) -> Result<Vec<PathBuf>, Failure> {

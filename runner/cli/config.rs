@@ -8,7 +8,7 @@ use super::Problem;
 use crate::source::{Diagnostic, FileId, Place};
 
 /// What was found, by section and key.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub struct Config {
     pub path: Option<PathBuf>,
     values: HashMap<(String, String), Written>,
@@ -16,7 +16,7 @@ pub struct Config {
 }
 
 /// A value of the file, and where its key and itself stand.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Written {
     text: String,
     key: Place,

@@ -17,6 +17,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use args::{Arguments, Command};
+pub(crate) use config::Config;
 
 /// The exit status of a mistake on the command line.
 const EXIT_BAD_OPTIONS: u8 = 2;

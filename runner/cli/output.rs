@@ -24,6 +24,7 @@ pub fn reporting(given: OutputFormat, settings: &Settings, about: About) -> Resu
         show_custom_stats: config.flag(&["ANSIBLE_SHOW_CUSTOM_STATS"], "defaults", "show_custom_stats", false)?,
         yaml: config.get(&["ANSIBLE_CALLBACK_RESULT_FORMAT"], "defaults", "callback_result_format").as_deref()
             == Some("yaml"),
+        debug: config.flag(&["ANSIBLE_DEBUG"], "defaults", "debug", false)?,
         ..LineOptions::default()
     };
     let format = match given {

@@ -26,7 +26,7 @@ struct Ready {
     warnings: Vec<Diagnostic>,
 }
 
-fn read(args: &RunArguments) -> Result<Ready, Problem> {
+fn read(args: &RunArguments, strict: bool) -> Result<Ready, Problem> {
     if args.playbooks.is_empty() {
         return Err(Problem::usage("name a playbook to run, as in `kubeon-run site.yml`"));
     }
@@ -54,7 +54,7 @@ fn read(args: &RunArguments) -> Result<Ready, Problem> {
         }
     }
     problems.extend(loader.take_problems());
-    problems.extend(plan::check(&plays, &inventory, &settings.run));
+    problems.extend(plan::check(&plays, &inventory, &settings.run, strict));
     plan::sort(&mut problems);
     let (errors, warnings): (Vec<_>, Vec<_>) =
         problems.into_iter().partition(|problem| problem.severity == Severity::Error);
@@ -72,7 +72,7 @@ fn read(args: &RunArguments) -> Result<Ready, Problem> {
 
 /// Checks without connecting.
 pub fn check(args: RunArguments) -> Result<u8, Problem> {
-    let ready = read(&args)?;
+    let ready = read(&args, true)?;
     report::show_diagnostics(&ready.warnings);
     let tasks: usize = ready.plays.iter().map(plan::count_tasks).sum();
     report::say(&format!("{} plays with {tasks} tasks: no mistake found", ready.plays.len()));
@@ -81,7 +81,7 @@ pub fn check(args: RunArguments) -> Result<u8, Problem> {
 
 /// Runs playbooks.
 pub fn run(args: RunArguments) -> Result<u8, Problem> {
-    let Ready { settings, loader, plays, inventory, warnings } = read(&args)?;
+    let Ready { settings, loader, plays, inventory, warnings } = read(&args, false)?;
     report::show_diagnostics(&warnings);
     for warning in &settings.config.warnings {
         report::warn(warning);

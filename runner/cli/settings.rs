@@ -115,6 +115,7 @@ fn listed(given: &[String]) -> Vec<String> {
 /// Puts a run's settings together.
 pub fn gather(args: &RunArguments) -> Result<Settings, Problem> {
     let config = Config::find().map_err(Problem::new)?;
+    crate::config::establish(&config);
     let vault = Arc::new(vault(&config, &args.vault_password_file, &args.vault_id, args.ask_vault_pass)?);
     let extra_vars = Arc::new(extra_vars::read(&args.extra_vars, &vault).map_err(Problem::usage)?);
     let inventory = inventories(&config, args.inventory.clone());
@@ -175,7 +176,8 @@ pub fn gather(args: &RunArguments) -> Result<Settings, Problem> {
         any_errors_fatal: config.flag(&["ANSIBLE_ANY_ERRORS_FATAL"], "defaults", "any_errors_fatal", false)?,
         gathering: gathering(&config)?,
         inject_facts: config.flag(&["ANSIBLE_INJECT_FACT_VARS"], "defaults", "inject_facts_as_vars", true)?,
-        private_role_vars: config.flag(&["ANSIBLE_PRIVATE_ROLE_VARS"], "defaults", "private_role_vars", false)?,
+        includes_publish: get(&["ANSIBLE_PRIVATE_ROLE_VARS"], "defaults", "private_role_vars")
+            .is_some_and(|private| !crate::execute::truth(&private.into())),
         no_log: config.flag(&["ANSIBLE_NO_LOG"], "defaults", "no_log", false)?,
         poll_s: number(get(&["ANSIBLE_POLL_INTERVAL"], "defaults", "poll_interval"), "poll_interval", DEFAULT_POLL_S)?,
         managed: get(&[], "defaults", "ansible_managed"),
@@ -202,6 +204,7 @@ pub fn gather(args: &RunArguments) -> Result<Settings, Problem> {
         ),
         extra_vars,
         vault,
+        private_role_vars: config.flag(&["ANSIBLE_PRIVATE_ROLE_VARS"], "defaults", "private_role_vars", false)?,
     };
     Ok(Settings { run, load, config, inventory, problems })
 }

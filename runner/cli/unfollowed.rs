@@ -21,13 +21,6 @@ const YES: &[&str] = &["yes", "true", "1", "on", "y", "t"];
 const REFUSED: &[Setting] = &[
     Setting {
         section: "defaults",
-        key: "allow_broken_conditionals",
-        variable: "ANSIBLE_ALLOW_BROKEN_CONDITIONALS",
-        usual: NO,
-        help: "a condition must give a boolean: write `when: x | length > 0`, `when: x is truthy` or `x | bool`",
-    },
-    Setting {
-        section: "defaults",
         key: "allow_unsafe_lookups",
         variable: "ANSIBLE_ALLOW_UNSAFE_LOOKUPS",
         usual: NO,
@@ -112,7 +105,7 @@ const REFUSED: &[Setting] = &[
 const KNOWN: &[(&str, &str)] = &[
     (
         "defaults",
-        "action_plugins action_warnings allow_embedded_templates ansible_managed any_errors_fatal ask_pass \
+        "action_plugins action_warnings allow_broken_conditionals allow_embedded_templates ansible_managed any_errors_fatal ask_pass \
          ask_vault_pass bin_ansible_callbacks cache_plugins callback_plugins callback_result_format callbacks_enabled \
          check_mode_markers cliconf_plugins collections_path collections_paths \
          collections_on_ansible_version_mismatch collections_scan_sys_path connection_password_file \

@@ -80,6 +80,11 @@ impl Notified {
         None
     }
 
+    /// Returns whether a host has notified anything since the last flush.
+    pub fn is_waited_for(&self, host: &str) -> bool {
+        self.names.contains_key(host) || self.by_host.get(host).is_some_and(|waiting| !waiting.is_empty())
+    }
+
     pub fn forget(&mut self, host: &str) {
         self.by_host.remove(host);
         self.names.remove(host);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::item::ItemRun;
 use super::{PlayRun, World};
-use crate::playbook::{Block, Item, Keyword, Keywords, Parent, ParentKind, Setting, Task, role, task_file};
+use crate::playbook::{Block, Item, Keyword, Keywords, NO_FILE, Parent, ParentKind, Setting, Task, role, task_file};
 use crate::source::{Diagnostic, Place, Severity};
 use crate::value::{Map, Value};
 
@@ -94,7 +94,7 @@ pub fn load(world: &World, play: &PlayRun, task: &Arc<Task>, inclusion: &Inclusi
         };
         let role = task.role().map(|role| role.path.clone());
         let path = task_file(&name, &task.file, role.as_deref(), &play.play.folder, task.is_handler)
-            .ok_or_else(|| format!("Could not find or access '{name}' (looked beside `{}`)", task.file.display()))?;
+            .ok_or_else(|| format!("{NO_FILE} '{name}' (looked beside `{}`)", task.file.display()))?;
         let items = loader.tasks(&path, &parent, task.is_handler);
         (items, shown(&path), Vec::new(), Vec::new())
     };
@@ -104,9 +104,15 @@ pub fn load(world: &World, play: &PlayRun, task: &Arc<Task>, inclusion: &Inclusi
     let problems: Vec<Diagnostic> =
         loader.take_problems().into_iter().filter(|problem| problem.severity == Severity::Error).collect();
     if let Some(first) = problems.first() {
-        // What the include itself names and is not there fails the host; a mistake in what it found ends the run.
-        let broken = first.place != task.action.place;
-        return Err(Refused { message: first.render(false), broken });
+        // What is named and is not there fails the host; a mistake in what was found ends the run.
+        let missing = first.message.starts_with(NO_FILE);
+        let broken = first.place != task.action.place && !missing;
+        if missing {
+            world.tell(crate::report::Event::Error(first.render(false)));
+        }
+        let message = if missing { first.message.clone() } else { first.render(false) };
+        let shown = crate::report::with_origin(&first.message, first.place);
+        return Err(Refused { message: if broken { shown } else { message }, broken });
     }
     let block = Block { place: task.place, parent, tasks, rescue: Vec::new(), always: Vec::new(), role_entry: None };
     Ok(Included { block: Arc::new(block), file, handlers, roles })

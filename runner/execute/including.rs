@@ -46,13 +46,17 @@ impl Batch<'_> {
                         Ok(read) => read,
                         Err(refused) => {
                             if refused.broken {
+                                self.world.tell(Event::Error(refused.message.clone()));
                                 self.world.note_mistake();
                                 self.stop = true;
                             }
                             return Err(refused.message);
                         }
                     };
-                    let public = inclusion.args.get("public").is_some_and(truth);
+                    let public = match inclusion.args.get("public") {
+                        Some(public) => truth(public),
+                        None => self.world.options.includes_publish,
+                    };
                     self.play.add_role(std::mem::take(&mut read.roles), &read.handlers, public);
                     self.included.push((task.clone(), inclusion.clone(), read));
                     self.included.len() - 1
@@ -71,6 +75,10 @@ impl Batch<'_> {
         end.status = Status::Failed;
         end.result = result.clone();
         self.world.count(&end.host, Status::Failed, false, false);
+        if self.stop {
+            // The mistake has been told, and is nobody's in particular.
+            return;
+        }
         self.world.tell(Event::Result(crate::report::Outcome {
             host: end.host.clone(),
             delegated: None,

@@ -227,13 +227,23 @@ impl ItemRun<'_> {
     /// Runs the action once and decides how it ended.
     fn attempt(&self) -> ItemEnd {
         let started = Instant::now();
-        let acted = self.arguments().and_then(|args| action::run(self, args));
+        let mut given = None;
+        let acted = self.arguments().and_then(|args| {
+            // Whoever asks later is told what the module was given.
+            let is_asked = self.info.registers || self.world.options.verbosity > 2;
+            given = (is_asked && action::is_module(&self.task.action.name)).then(|| args.clone());
+            action::run(self, args)
+        });
         let mut result = match acted {
             Ok(result) => result,
             Err(Failure::Unreachable(message)) => return ItemEnd::unreachable(message),
             Err(Failure::Failed(result)) => *result,
             Err(Failure::Template(error)) => return ItemEnd::from_template(&error),
         };
+        if let (Some(given), false) = (given, result.contains_key("invocation")) {
+            let invocation = Map::from_iter([(Value::from("module_args"), Value::map(without_secrets(given)))]);
+            result.insert("invocation", Value::map(invocation));
+        }
         for name in ["stdout", "stderr"] {
             let lines = format!("{name}_lines");
             if let Some(Value::Str(text)) = result.get(name)
@@ -294,33 +304,32 @@ impl ItemRun<'_> {
     fn arguments(&self) -> Result<Map, Failure> {
         let call = &self.task.action;
         if action::takes_raw(&call.name) {
-            return Ok((*call.args).clone());
+            return self.with_variable_params((*call.args).clone());
         }
         let mut args = self.module_defaults(&call.name)?;
-        let mut own = match self.templar.value(&Value::Map(call.args.clone()))? {
+        let own = match self.templar.value(&Value::Map(call.args.clone()))? {
             Value::Map(map) => Arc::unwrap_or_clone(map),
             _ => Map::new(),
         };
-        if let Some(more) = own.remove("_variable_params") {
-            match more {
-                Value::Map(map) => {
-                    for (key, value) in &*map {
-                        if own.get_key(key).is_none() {
-                            own.insert(key.clone(), value.clone());
-                        }
+        args.extend(self.with_variable_params(own)?);
+        Ok(without_omitted(args))
+    }
+
+    /// Puts arguments that come whole from a template, as in `debug: "{{ arguments }}"`, beneath those given by name.
+    fn with_variable_params(&self, mut own: Map) -> Result<Map, Failure> {
+        let Some(more) = own.remove("_variable_params") else { return Ok(own) };
+        match self.templar.value(&more)? {
+            Value::Map(map) => {
+                for (key, value) in &*map {
+                    if own.get_key(key).is_none() {
+                        own.insert(key.clone(), value.clone());
                     }
                 }
-                Value::Omit | Value::Null => {}
-                other => {
-                    return Err(Failure::message(format!(
-                        "arguments must be a mapping, and `{other}` is {}",
-                        other.kind()
-                    )));
-                }
+                Ok(own)
             }
+            Value::Omit | Value::Null => Ok(own),
+            other => Err(Failure::message(format!("arguments must be a mapping, and `{other}` is {}", other.kind()))),
         }
-        args.extend(own);
-        Ok(without_omitted(args))
     }
 
     fn module_defaults(&self, name: &str) -> Result<Map, Failure> {
@@ -450,6 +459,21 @@ impl ItemRun<'_> {
 /// When the host can't be reached. A module's failure is its result.
 pub fn module(run: &ItemRun<'_>, name: &str, args: &Map, contents: &Contents) -> Result<Map, Failure> {
     run.module(name, args, contents)
+}
+
+/// Hides what arguments of such names hold, as Ansible does with those that its modules declare secret.
+fn without_secrets(args: Map) -> Map {
+    const SECRET: &[&str] = &["pass", "secret", "token", "private_key", "api_key"];
+    const HIDDEN: &str = "VALUE_SPECIFIED_IN_NO_LOG_PARAMETER";
+    let is_secret = |key: &Value| {
+        let key = key.to_string().to_ascii_lowercase();
+        SECRET.iter().any(|part| key.contains(part))
+    };
+    let shown = |(key, value): (Value, Value)| {
+        let hide = is_secret(&key) && matches!(value, Value::Str(_));
+        (key, if hide { Value::from(HIDDEN) } else { value })
+    };
+    args.into_iter().map(shown).collect()
 }
 
 /// Leaves out what `omit` stands for.

@@ -30,7 +30,7 @@ impl Batch<'_> {
         );
         let mut meant = Vec::new();
         for (nth, host) in group.iter().enumerate() {
-            if nth == 0 || !for_all {
+            if nth == 0 || !(for_all || task.is_handler) {
                 self.announce(task, host);
             }
             match holds(self.world, self.play, task, host) {
@@ -107,6 +107,13 @@ impl Batch<'_> {
                     self.note(&format!("ending play for {host}"));
                     self.end_host(host);
                 }
+            }
+            "end_role" if task.is_handler || task.role().is_none() => {
+                let from = if task.is_handler { "from a handler" } else { "from outside of a role" };
+                let message = format!("Cannot execute 'end_role' {from}");
+                self.world.tell(Event::Error(crate::report::with_origin(&message, task.place)));
+                self.world.note_mistake();
+                self.stop = true;
             }
             "end_role" => {
                 for host in meant {

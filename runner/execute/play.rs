@@ -52,9 +52,9 @@ pub struct PlayRun {
 }
 
 impl PlayRun {
-    pub fn roles(&self) -> Vec<Arc<Role>> {
+    pub fn public_roles(&self) -> Vec<Arc<Role>> {
         let included = self.included_roles.read().unwrap_or_else(PoisonError::into_inner);
-        self.play.roles.iter().chain(included.iter()).cloned().collect()
+        self.play.roles.iter().filter(|role| role.is_public).chain(included.iter()).cloned().collect()
     }
 
     /// Adds what an included role brings for the rest of the play.

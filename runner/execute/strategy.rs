@@ -11,6 +11,7 @@ use super::reach::truth;
 use super::task::{HostTask, TaskEnd};
 use super::{Gathering, ItemRun, PlayRun, World, tags};
 use crate::action;
+use crate::config;
 use crate::playbook::{Block, Item, Keyword, Task};
 use crate::report::{Event, HostName, Status, TaskInfo, TaskKind};
 use crate::value::{Map, Value};
@@ -100,6 +101,11 @@ impl<'a> Batch<'a> {
             let gone = |host: &HostName| self.casualties.unreachable.contains(host) || self.ended.contains(host);
             let hosts =
                 if force { hosts.iter().filter(|host| !gone(host)).cloned().collect() } else { self.hosts_left() };
+            if config::is_set("DEFAULT_DEBUG") {
+                for host in hosts.iter().filter(|host| self.notified.is_waited_for(host)) {
+                    self.world.tell(Event::Note(format!("META: triggered running handlers for {host}")));
+                }
+            }
             self.flush(&hosts);
         }
         if self.stop { Stop::Run } else { Stop::No }
@@ -232,7 +238,10 @@ impl<'a> Batch<'a> {
                             None => included.push((*at, vec![end.host.clone()])),
                         }
                     }
-                    hosts.iter().for_each(|host| self.go_on(host, &blocks));
+                    // An include that runs once brings its tasks to the host that it ran for.
+                    for host in &hosts {
+                        self.go_on(host, if *host == end.host { &blocks } else { &[] });
+                    }
                 }
                 Err(message) => {
                     hosts.iter().for_each(|host| self.go_on(host, &[]));

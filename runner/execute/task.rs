@@ -176,12 +176,17 @@ impl HostTask<'_> {
                 end.result.insert("ansible_index_var", name.as_str());
             }
             let label = match &loop_.control.label {
-                Some(label) => self
-                    .with_registered(&inner, &end.result)
-                    .value(label)
-                    .map_or_else(|error| error.message, |label| label.to_string()),
-                None => item.to_string(),
-            };
+                Some(label) => self.with_registered(&inner, &end.result).value(label).unwrap_or_else(|error| {
+                    // A label is for people, but one that can't be told is a mistake in the playbook.
+                    end.status = Status::Failed;
+                    end.result.insert("failed", true);
+                    let message = format!("Failed to template loop_control.label: {}", error.message);
+                    end.result.insert("msg", message.as_str());
+                    item.clone()
+                }),
+                None => item.clone(),
+            }
+            .to_string();
             end.result.insert("_ansible_item_label", label.as_str());
             self.world.tell(Event::Item(Outcome {
                 item: Some(label),
@@ -274,11 +279,32 @@ impl HostTask<'_> {
             ignored,
             is_loop: false,
             item: None,
-            result: end.result.clone(),
+            result: self.told(end),
             no_log,
             duration_s,
             verbose_always: end.status != Status::Skipped && action::shows_result(&self.task.action.name),
         }
+    }
+
+    /// Returns what of a result is told: what the module was given only to whoever asked for that.
+    fn told(&self, end: &ItemEnd) -> Map {
+        let mut result = end.result.clone();
+        if self.world.options.verbosity < 3 {
+            result.remove("invocation");
+            if let Some(Value::List(rounds)) = result.get("results").filter(|rounds| holds_invocation(rounds)) {
+                let rounds = rounds.iter().map(|round| match round {
+                    Value::Map(round) => {
+                        let mut round = (**round).clone();
+                        round.remove("invocation");
+                        Value::map(round)
+                    }
+                    other => other.clone(),
+                });
+                let rounds = Value::list(rounds.collect());
+                result.insert("results", rounds);
+            }
+        }
+        result
     }
 
     fn finish(
@@ -379,6 +405,10 @@ fn names_of(rounds: &Rounds, index: usize, item: &Value) -> Vec<(String, Value)>
         names.push(("ansible_loop".to_owned(), Value::map(loop_)));
     }
     names
+}
+
+fn holds_invocation(results: &Value) -> bool {
+    results.as_list().is_some_and(|rounds| rounds.iter().any(|round| round.get("invocation").is_some()))
 }
 
 fn had_rounds(end: &ItemEnd) -> bool {

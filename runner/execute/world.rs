@@ -41,8 +41,8 @@ pub struct RunOptions {
     pub gathering: Gathering,
     /// Whether facts are variables of their own, as `ansible_NAME`.
     pub inject_facts: bool,
-    /// Whether a role's variables are for its own tasks alone.
-    pub private_role_vars: bool,
+    /// Whether roles that are included, too, show their variables to the play unless they are told otherwise.
+    pub includes_publish: bool,
     /// Whether tasks that do not say so are kept out of every log.
     pub no_log: bool,
     /// How often an `async` task is asked after, unless it says so.

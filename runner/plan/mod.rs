@@ -10,12 +10,17 @@ use crate::inventory::{Inventory, joined};
 use crate::playbook::{Item, Play};
 use crate::source::{Diagnostic, Severity};
 
-/// Returns the mistakes and warnings in plays.
-pub fn check(plays: &[Play], inventory: &Inventory, options: &crate::execute::RunOptions) -> Vec<Diagnostic> {
+/// Returns the mistakes and warnings in plays; what may never matter in a run is a mistake if `strict`.
+pub fn check(
+    plays: &[Play],
+    inventory: &Inventory,
+    options: &crate::execute::RunOptions,
+    strict: bool,
+) -> Vec<Diagnostic> {
     let mut problems = Vec::new();
     for play in plays {
         check_hosts(play, inventory, &mut problems);
-        names::check(play, options.error_on_missing_handler, &mut problems);
+        names::check(play, strict, &mut problems);
         for items in [&play.pre_tasks, &play.tasks, &play.post_tasks, &play.handlers] {
             tasks::check(items, &mut problems);
         }

@@ -6,8 +6,9 @@ use crate::source::{Diagnostic, nearest};
 use crate::value::{Value, may_be_template};
 
 /// Adds a problem for every `notify` that no handler answers to. Handlers of roles that are included during the run
-/// are not known yet, so that a play with such includes is not judged.
-pub(super) fn check(play: &Play, error_on_missing: bool, problems: &mut Vec<Diagnostic>) {
+/// are not known yet, so that a play with such includes is not judged. Unless `strict`, it is a warning, since a task that
+/// never changes anything never notifies anybody: what is notified and not there fails its host.
+pub(super) fn check(play: &Play, strict: bool, problems: &mut Vec<Diagnostic>) {
     let mut known: Vec<String> = Vec::new();
     let mut open = false;
     visit(&play.handlers, &mut |handler| {
@@ -39,20 +40,13 @@ pub(super) fn check(play: &Play, error_on_missing: bool, problems: &mut Vec<Diag
                     continue;
                 }
                 let place = if text.place.is_nowhere() { task.place } else { text.place };
-                let mut problem = Diagnostic::error(
-                    place,
-                    format!(
-                        "The requested handler '{}' was not found in either the main handlers list nor in the listening \
-                         handlers list",
-                        text.as_str()
-                    ),
-                )
-                .width(text.as_str().chars().count());
+                let message = format!("no handler is named `{0}`, and none listens to `{0}`", text.as_str());
+                let mut problem = Diagnostic::warning(place, message).width(text.as_str().chars().count());
                 if let Some(meant) = nearest(text.as_str(), known.iter().map(String::as_str)) {
                     problem = problem.help(format!("did you mean `{meant}`?"));
                 }
-                if !error_on_missing {
-                    problem.severity = crate::source::Severity::Warning;
+                if strict {
+                    problem.severity = crate::source::Severity::Error;
                 }
                 problems.push(problem);
             }

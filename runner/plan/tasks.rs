@@ -140,6 +140,14 @@ fn loop_of(task: &Task, problems: &mut Vec<Diagnostic>) {
 /// Decodes the arguments that hold no template into the module's type.
 fn arguments(task: &Task, problems: &mut Vec<Diagnostic>) {
     let call = &task.action;
+    for name in call.args.keys().filter_map(Value::as_str).filter(|name| name.starts_with("_ansible_")) {
+        let message = format!(
+            "Invalid parameter specified beginning with keyword '_ansible_' for action '{}': '{name}'. The prefix \
+             '_ansible_' is reserved for internal use only.",
+            call.written
+        );
+        problems.push(Diagnostic::error(call.place_of(name).0, message));
+    }
     let mut plain = Map::new();
     let mut open: Vec<String> = Vec::new();
     for (key, entry) in &*call.args {
@@ -192,6 +200,11 @@ fn missing_argument(task: &Task, missing: &str) -> Diagnostic {
 fn wrong_argument(task: &Task, error: &DecodeError) -> Diagnostic {
     let place = place_of(task, &error.path, error.at_key);
     let mut message = error.message.clone();
+    if let ("include_role" | "import_role", [Step::Key(key)]) = (&*task.action.name, &*error.path)
+        && let (true, Some(value)) = (key.ends_with("_from") && !error.at_key, task.action.args.get(key))
+    {
+        message = format!("Expected a string for {key} but got {} instead", value.kind());
+    }
     // An internal name means nothing to a user.
     if message.contains("`_raw_params`") {
         message = message.replace("`_raw_params`, ", "").replace("`_raw_params`", "a command");

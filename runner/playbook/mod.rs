@@ -14,7 +14,7 @@ use std::sync::Arc;
 pub use args::{ActionCall, parse_key_values, split_words};
 pub use keyword::{Keyword, Keywords, Setting, Shape, Where};
 pub use read::{Loader, Options};
-pub use task::task_file;
+pub use task::{NO_FILE, task_file};
 
 use crate::source::Place;
 use crate::value::{Map, Value};
@@ -188,6 +188,8 @@ pub struct Role {
     /// `vars` of that entry, which only the role's own tasks see.
     pub entry_vars: Arc<Map>,
     pub allow_duplicates: bool,
+    /// Whether the rest of the play sees its variables.
+    pub is_public: bool,
     /// Equal for two uses of the role with the same parameters: it runs once unless it allows duplicates.
     pub identity: String,
     pub argument_specs: Option<Value>,

@@ -21,6 +21,8 @@ pub struct Options {
     /// The command line's variables: names of static imports may use them.
     pub extra_vars: Arc<Map>,
     pub vault: Arc<Vault>,
+    /// Whether roles keep their variables to themselves unless they are told otherwise.
+    pub private_role_vars: bool,
 }
 
 pub struct Loader {

@@ -30,6 +30,8 @@ pub struct RoleUse {
     pub defaults_from: Option<String>,
     pub handlers_from: Option<String>,
     pub allow_duplicates: Option<bool>,
+    /// Whether the rest of the play sees its variables; as the configuration says when absent.
+    pub public: Option<bool>,
     /// Whether its arguments are not held against its specification.
     pub skip_validation: bool,
 }
@@ -115,6 +117,7 @@ impl Loader {
             params: Arc::new(used.params.clone()),
             entry_vars: Arc::new(used.vars.clone()),
             allow_duplicates,
+            is_public: used.public.unwrap_or(!self.options.private_role_vars),
             identity: format!(
                 "{}|{:?}|{:?}|{:?}|{:?}|{:?}",
                 path.display(),
@@ -292,19 +295,33 @@ impl Loader {
                 return None;
             }
         }
+        let mut flag = |key: &str| match args.get(key) {
+            Some(value) => {
+                let text = self.static_text(value, call_place(task, key), &around)?;
+                Some(crate::execute::truth(&text.into()))
+            }
+            None => None,
+        };
+        let (allow_duplicates, validate, public) =
+            (flag("allow_duplicates"), flag("rolespec_validate"), flag("public"));
         let mut from = |key: &str| args.get(key).and_then(|value| self.static_text(value, place, &around));
         Some(RoleUse {
             tasks_from: from("tasks_from"),
             vars_from: from("vars_from"),
             defaults_from: from("defaults_from"),
             handlers_from: from("handlers_from"),
-            allow_duplicates: Some(args.get("allow_duplicates").is_none_or(Value::truthy)),
-            skip_validation: args.get("rolespec_validate").is_some_and(|value| !crate::execute::truth(value)),
+            allow_duplicates: Some(allow_duplicates.unwrap_or(true)),
+            skip_validation: validate == Some(false),
+            public,
             name,
             place,
             ..RoleUse::default()
         })
     }
+}
+
+fn call_place(task: &Task, key: &str) -> Place {
+    task.action.place_of(key).1
 }
 
 /// Returns the task that holds a role's arguments against what its `meta/argument_specs.yml` says of the entry point.

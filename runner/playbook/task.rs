@@ -13,6 +13,9 @@ use crate::source::{Diagnostic, nearest};
 use crate::value::{Map, Value};
 use crate::yaml::{Kind, Node};
 
+/// How the message begins that a file of tasks is not there.
+pub const NO_FILE: &str = "Could not find or access";
+
 const TASK_KEYS: &[&str] = &["vars", "loop", "loop_control", "notify", "listen", "args", "action", "local_action"];
 const BLOCK_KEYS: &[&str] = &["block", "rescue", "always", "vars", "notify"];
 
@@ -102,6 +105,12 @@ impl Loader {
                 self.problem(Diagnostic::error(task.action.place, message));
                 return Vec::new();
             }
+        }
+        if matches!(&*task.action.name, "include_tasks" | "import_tasks")
+            && ["file", "_raw_params", "_variable_params"].iter().all(|key| task.action.args.get(key).is_none())
+        {
+            self.problem(Diagnostic::error(task.place, format!("No file specified for {}", task.action.written)));
+            return Vec::new();
         }
         match &*task.action.name {
             "import_tasks" => self.import_tasks(task),
@@ -317,7 +326,8 @@ impl Loader {
         let role_path = role.as_ref().map(|role| role.path.as_path());
         let playbook = self.playbook.clone();
         let Some(path) = task_file(&name, &task.file, role_path, &playbook, task.is_handler) else {
-            let problem = Diagnostic::error(place, format!("no file of tasks `{name}`")).width(name.chars().count());
+            let message = format!("{NO_FILE} '{name}'");
+            let problem = Diagnostic::error(place, message).width(name.chars().count());
             self.problem(problem.help(format!(
                 "looked beside `{}`{}",
                 task.file.display(),

@@ -5,7 +5,7 @@ use std::io::Write;
 
 use serde_json::Value as Json;
 
-use super::outcome::{CENSORED_ITEM, censored, explanation, includes, path_of, visible};
+use super::outcome::{CENSORED_ITEM, censored, explanation, includes, is_meta, path_of, visible};
 
 use super::Reporter;
 use super::diff;
@@ -20,6 +20,8 @@ const COLUMNS: usize = 79;
 #[derive(Debug, Clone, Copy)]
 pub struct LineOptions {
     pub verbosity: u8,
+    /// Whether notes are shown without `-vv`: `ANSIBLE_DEBUG`.
+    pub debug: bool,
     pub color: bool,
     pub columns: usize,
     pub show_skipped: bool,
@@ -40,6 +42,7 @@ impl Default for LineOptions {
             show_ok: true,
             yaml: false,
             show_custom_stats: false,
+            debug: false,
         }
     }
 }
@@ -69,6 +72,8 @@ impl<W: Write, E: Write> Lines<W, E> {
             }
             Event::NoHosts => self.line("skipping: no hosts matched", Color::Skip),
             Event::NoHostsLeft => self.head("NO MORE HOSTS LEFT"),
+            // No result of it follows.
+            Event::TaskStart(task) if task.kind == TaskKind::Handler && is_meta(task) => self.task(task),
             // Tasks that an earlier run did for every host do not show.
             Event::TaskStart(_) | Event::Alive { .. } | Event::Replayed(_) => {}
             Event::HostStart { task, .. } => self.task(task),
@@ -92,7 +97,7 @@ impl<W: Write, E: Write> Lines<W, E> {
                 }
             }
             Event::Note(text) => {
-                if self.options.verbosity > 1 {
+                if self.options.verbosity > 1 || self.options.debug {
                     self.line(text, Color::Debug);
                 }
             }

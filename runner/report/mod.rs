@@ -15,7 +15,7 @@ mod style;
 mod tally;
 
 pub use event::{Counts, Event, HostName, Outcome, Recap, Status, TaskInfo, TaskKind};
-pub use outcome::position;
+pub use outcome::{position, with_origin};
 pub use record::{About, fingerprint, runs_folder};
 
 use std::io::{IsTerminal, Write};

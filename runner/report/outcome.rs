@@ -31,6 +31,11 @@ pub fn includes(task: &TaskInfo) -> bool {
     matches!(task.action.rsplit('.').next(), Some("include_tasks" | "include_role"))
 }
 
+/// Returns whether a task is a `meta`.
+pub fn is_meta(task: &TaskInfo) -> bool {
+    task.action.rsplit('.').next() == Some("meta")
+}
+
 /// Returns the message of a failure.
 pub fn reason(outcome: &Outcome) -> String {
     if outcome.no_log {
@@ -58,6 +63,14 @@ pub fn explanation(outcome: &Outcome) -> String {
             Some(origin) => format!("{title}\n{origin}"),
             None => title,
         },
+    }
+}
+
+/// Returns a message with where it comes from, as ansible-core shows it.
+pub fn with_origin(message: &str, place: Place) -> String {
+    match origin(place) {
+        Some(origin) => format!("{message}\n{origin}\n"),
+        None => message.to_owned(),
     }
 }
 

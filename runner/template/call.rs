@@ -205,7 +205,8 @@ impl<'e> Call<'e> {
     }
 }
 
-/// Finds a callable by its name, with or without `ansible.builtin.` before it.
+/// Finds a callable by its name, with or without `ansible.builtin.` before it. Those of `ansible._protomatter`, which
+/// look at how values are kept, have their full names.
 pub(super) fn find<T>(tables: &[&'static [Callable<T>]], name: &str) -> Option<&'static Callable<T>> {
     let name = name.strip_prefix("ansible.builtin.").or_else(|| name.strip_prefix("ansible.legacy.")).unwrap_or(name);
     tables.iter().copied().flatten().find(|callable| callable.name == name)

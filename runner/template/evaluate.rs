@@ -44,7 +44,7 @@ pub(super) struct Session {
 }
 
 /// How much of its thread's stack rendering may use; a thread has 2 MiB.
-const STACK_BYTES: usize = 1 << 20;
+const STACK_BYTES: usize = 5 << 18;
 
 /// Returns about where the stack is now.
 fn stack_now() -> usize {

@@ -13,7 +13,7 @@ use super::error::TemplateError;
 use super::evaluate::{Code, Context, render, used};
 use super::functions::Function;
 use crate::source::nearest;
-use crate::value::{Lazy, Map, Str, Trust, Value};
+use crate::value::{Lazy, Map, Trust, Value};
 
 pub(super) type Result<T> = std::result::Result<T, TemplateError>;
 pub(super) type Entries = IndexMap<Value, Live>;
@@ -173,9 +173,6 @@ impl Live {
             Value::Str(text) if text.is_template() => render(text, context),
             Value::List(items) if !items.is_empty() => Ok(Live::Lazy(value.clone(), context.clone())),
             Value::Map(map) if !map.is_empty() => Ok(Live::Lazy(value.clone(), context.clone())),
-            Value::Str(text) if text.trust == Trust::Template => {
-                Ok(Live::Done(Value::Str(Str::data(text.shared().clone()).at(text.place))))
-            }
             _ => Ok(Live::Done(value.clone())),
         }
     }
@@ -344,6 +341,15 @@ impl Live {
         matches!(self, Live::List(_) | Live::Done(Value::List(_)) | Live::Lazy(Value::List(_), _))
     }
 
+    /// Returns whether a text carries one of ansible-core's tags.
+    pub fn is_tagged(&self, tag: &str) -> bool {
+        match (self, tag) {
+            (Live::Done(Value::Str(text)), "TrustedAsTemplate") => text.trust == Trust::Template,
+            (Live::Done(Value::Str(text)), _) => !text.place.is_nowhere(),
+            _ => false,
+        }
+    }
+
     pub fn is_text(&self) -> bool {
         matches!(self, Live::Done(Value::Str(_)))
     }
@@ -438,12 +444,13 @@ pub(super) fn without_omitted(value: Value) -> Value {
 }
 
 fn forced(value: &Value, context: &Rc<Context>) -> Result<Value> {
-    if !holds_trusted(value) {
+    if !value.holds_template() {
         return Ok(value.clone());
     }
     Ok(match value {
         Value::Str(text) if text.is_template() => render(text, context)?.force()?,
-        Value::Str(text) => Value::Str(Str::data(text.shared().clone()).at(text.place)),
+        // It holds no template: rendering it again gives the same, and as a condition it is still its author's.
+        Value::Str(_) => value.clone(),
         Value::List(items) => {
             let items = items.iter().map(|item| forced(item, context));
             Value::list(items.collect::<Result<Vec<Value>>>()?)
@@ -455,16 +462,6 @@ fn forced(value: &Value, context: &Rc<Context>) -> Result<Value> {
         }
         Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Omit | Value::Lazy(_) => value.clone(),
     })
-}
-
-/// Returns whether any text in it may be a template by where it came from.
-pub(super) fn holds_trusted(value: &Value) -> bool {
-    match value {
-        Value::Str(text) => text.trust == Trust::Template,
-        Value::List(items) => items.iter().any(holds_trusted),
-        Value::Map(map) => map.iter().any(|(key, value)| holds_trusted(key) || holds_trusted(value)),
-        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Omit | Value::Lazy(_) => false,
-    }
 }
 
 pub(super) fn type_name(value: &Value) -> &'static str {

@@ -147,7 +147,7 @@ impl Templar {
     /// # Errors
     /// Whatever is wrong with a template in it, undefined variables among it.
     pub fn value(&self, value: &Value) -> Result<Value, TemplateError> {
-        if !live::holds_trusted(value) {
+        if !value.holds_template() {
             return Ok(value.clone());
         }
         let context = Context::new(self);
@@ -157,10 +157,13 @@ impl Templar {
             Value::Str(text) if text.is_template() => {
                 evaluate::render(text, &context)?.force().map(live::without_omitted)
             }
-            Value::Str(text) => Ok(Value::Str(Str::data(text.shared().clone()).at(text.place))),
-            Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Omit | Value::Lazy(_) => {
-                Ok(value.clone())
-            }
+            Value::Str(_)
+            | Value::Null
+            | Value::Bool(_)
+            | Value::Int(_)
+            | Value::Float(_)
+            | Value::Omit
+            | Value::Lazy(_) => Ok(value.clone()),
         }
     }
 
@@ -192,9 +195,9 @@ impl Templar {
             }
             Value::Str(text) => match self.expression(text)? {
                 Value::Bool(holds) => Ok(holds),
-                other => Err(not_boolean(text.place, &other)),
+                other => counted(text.place, &other),
             },
-            other => Err(not_boolean(Place::default(), other)),
+            other => counted(Place::default(), other),
         }
     }
 
@@ -204,11 +207,14 @@ impl Templar {
     /// As [`Templar::value`], and when the expression came from data and was not written by a user.
     pub fn expression(&self, text: &Str) -> Result<Value, TemplateError> {
         if text.trust == Trust::Data {
-            let error = TemplateError::new(text.place, "a text that came from data is never evaluated");
+            let error = TemplateError::new(
+                text.place,
+                "encountered untrusted template or expression: a text that came from data is never evaluated",
+            );
             return Err(error.help("write the expression in the playbook, or use the variable's value in one"));
         }
         let context = Context::new(self);
-        match is_delimited(text.as_str()) {
+        match is_lone(text.as_str()) {
             true => evaluate::render(text, &context)?.force().map(live::without_omitted),
             false => evaluate::evaluate(text, &context)?.force().map(live::without_omitted),
         }
@@ -245,10 +251,18 @@ impl Templar {
 }
 
 /// Returns whether the whole text is one `{{ … }}`.
-fn is_delimited(text: &str) -> bool {
+pub fn is_lone(text: &str) -> bool {
     let text = text.trim();
     let inner = text.strip_prefix("{{").and_then(|text| text.strip_suffix("}}"));
     inner.is_some_and(|inner| !inner.contains("}}") && !inner.contains("{{"))
+}
+
+/// Decides by a result that is no boolean, where the user allows that.
+fn counted(place: Place, value: &Value) -> Result<bool, TemplateError> {
+    match crate::config::is_set("ALLOW_BROKEN_CONDITIONALS") {
+        true => Ok(value.truthy()),
+        false => Err(not_boolean(place, value)),
+    }
 }
 
 fn not_boolean(place: Place, value: &Value) -> TemplateError {
@@ -285,7 +299,7 @@ pub fn syntax_of_condition(text: &Str) -> Result<(), TemplateError> {
     if text.trust == Trust::Data {
         return Ok(());
     }
-    if is_delimited(text.as_str()) {
+    if is_lone(text.as_str()) {
         return syntax(text);
     }
     let parsed = cache::expression(text.shared()).map_err(|fault| evaluate::syntax_error(text, &fault))?;
@@ -294,7 +308,7 @@ pub fn syntax_of_condition(text: &Str) -> Result<(), TemplateError> {
 
 /// Returns what is right but unwise about a condition: delimiters around it.
 pub fn warning_of_condition(text: &Str) -> Option<Diagnostic> {
-    is_delimited(text.as_str()).then(|| {
+    is_lone(text.as_str()).then(|| {
         Diagnostic::warning(text.place, "a condition is an expression already, and takes no `{{ }}`")
             .help("write the expression alone")
     })

@@ -16,6 +16,9 @@ pub(super) fn names() -> Vec<&'static str> {
     TABLES.iter().copied().flatten().map(|test| test.name).collect()
 }
 
+/// What a value may be known to be: whether it may be rendered, and whether it is known where it was written.
+const TAGS: &[&str] = &["Origin", "TrustedAsTemplate"];
+
 const TESTS: &[Test] = &[
     callable("defined", &[], |call| Ok(!matches!(call.input, Live::Undefined(_)))).tolerant(),
     callable("undefined", &[], |call| Ok(matches!(call.input, Live::Undefined(_)))).tolerant(),
@@ -106,6 +109,16 @@ const TESTS: &[Test] = &[
     callable("urn", &[], |call| Ok(call.text()?.to_ascii_lowercase().starts_with("urn:"))),
     callable("uri", &["schemes"], |call| uri(call, false)),
     callable("url", &["schemes"], |call| uri(call, true)),
+    callable("ansible._protomatter.tagged", &[], |call| {
+        Ok(call.input.is_tagged("TrustedAsTemplate") || call.input.is_tagged("Origin"))
+    }),
+    callable("ansible._protomatter.tagged_with", &["tag_name"], |call| {
+        let tag = call.required(0)?.text()?;
+        match TAGS.contains(&tag.as_str()) {
+            true => Ok(call.input.is_tagged(&tag)),
+            false => Err(call.fault(format!("no tag `{tag}`, there are {}", TAGS.join(" and ")))),
+        }
+    }),
     callable("vault_encrypted", &[], |call| Ok(call.text()?.starts_with("$ANSIBLE_VAULT"))),
 ];
 

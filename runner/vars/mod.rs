@@ -158,8 +158,8 @@ fn variables(
         layers.extend([role.entry_vars.clone(), role.vars.clone()]); // 15
         layers.extend(role.chain.iter().flat_map(|role| [role.entry_vars.clone(), role.vars.clone()]));
     }
-    let shared = || play.filter(|_| !world.options.private_role_vars);
-    layers.extend(shared().iter().flat_map(|play| play.roles()).rev().map(|role| role.vars.clone()));
+    let shared = || play.iter().flat_map(|play| play.public_roles());
+    layers.extend(shared().rev().map(|role| role.vars.clone()));
     if let Some(play) = play {
         if with_files {
             layers.extend(play.files.of(world, play, host, &state.injected)); // 14
@@ -172,7 +172,7 @@ fn variables(
     layers.push(if world.options.inject_facts { state.injected } else { promoted(&state.injected) }); // 11
     layers.extend(world.inventory().layers(host)); // 10 to 3
     layers.extend(line().map(|role| role.defaults.clone())); // 2
-    layers.extend(shared().iter().flat_map(|play| play.roles()).rev().map(|role| role.defaults.clone()));
+    layers.extend(shared().rev().map(|role| role.defaults.clone()));
     layers.retain(|layer| !layer.is_empty());
     HostVariables {
         world: world.clone(),

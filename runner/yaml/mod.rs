@@ -1,13 +1,15 @@
 //! YAML as playbooks are written: one parser that keeps every place, under YAML 1.1's rules for plain words.
 
+mod margin;
 mod node;
 mod scalar;
 
 use std::collections::HashMap;
 use std::path::Path;
 
-use saphyr_parser::{Event, Parser, ScalarStyle, Span, Tag};
+use saphyr_parser::{Event, Parser, ScalarStyle, Tag};
 
+use margin::{Margin, OUTDENTED};
 pub use node::{Kind, Node};
 
 use crate::source::{Diagnostic, FileId, Place};
@@ -62,15 +64,28 @@ pub fn parse_data(text: &str) -> Result<Parsed, Diagnostic> {
 pub fn parse_as(file: FileId, text: &str) -> Result<Parsed, Diagnostic> {
     // A byte order mark is no content.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let mut builder = Builder::new(file);
-    for event in Parser::new_from_str(text) {
-        let (event, span) = event.map_err(|error| {
-            let place = file.at(error.marker().line().max(1), error.marker().col() + 1);
-            explain(Diagnostic::error(place, error.info()), text)
-        })?;
-        builder.take(event, span)?;
+    let mut margin = Margin::default();
+    loop {
+        let shifted = margin.shifted(text);
+        let mut builder = Builder::new();
+        let mut again = false;
+        for event in Parser::new_from_str(&shifted) {
+            match event {
+                Ok((event, span)) => builder.take(event, margin.place(file, span.start))?,
+                Err(error) if OUTDENTED.contains(&error.info()) && margin.widen(text, error.marker().line()) => {
+                    again = true;
+                    break;
+                }
+                Err(error) => {
+                    let place = margin.place(file, *error.marker());
+                    return Err(explain(Diagnostic::error(place, error.info()), text));
+                }
+            }
+        }
+        if !again {
+            return Ok(Parsed { documents: builder.documents, warnings: builder.warnings });
+        }
     }
-    Ok(Parsed { documents: builder.documents, warnings: builder.warnings })
 }
 
 /// Adds what to do to the errors that people meet most.
@@ -103,7 +118,6 @@ enum Content {
 }
 
 struct Builder {
-    file: FileId,
     documents: Vec<Node>,
     warnings: Vec<Diagnostic>,
     open: Vec<Open>,
@@ -112,9 +126,8 @@ struct Builder {
 }
 
 impl Builder {
-    fn new(file: FileId) -> Builder {
+    fn new() -> Builder {
         Builder {
-            file,
             documents: Vec::new(),
             warnings: Vec::new(),
             open: Vec::new(),
@@ -123,8 +136,7 @@ impl Builder {
         }
     }
 
-    fn take(&mut self, event: Event<'_>, span: Span) -> Result<(), Diagnostic> {
-        let place = self.file.at(span.start.line().max(1), span.start.col() + 1);
+    fn take(&mut self, event: Event<'_>, place: Place) -> Result<(), Diagnostic> {
         match event {
             Event::Nothing | Event::StreamStart | Event::StreamEnd | Event::DocumentEnd => {}
             Event::DocumentStart(_) => self.anchors.clear(),
@@ -255,6 +267,16 @@ mod tests {
     #[test]
     fn merges_and_aliases() {
         assert_eq!(json("a: &a {x: 1, y: 2}\nb: {<<: *a, y: 3}"), r#"{"a":{"x":1,"y":2},"b":{"y":3,"x":1}}"#);
+    }
+
+    #[test]
+    fn brackets_may_close_at_the_margin() {
+        let text = "a:\n  b: {\n\"c\": [1,\n2],\n    d: 'x # }',\n  } # }\n  e: [\n]\nf: {\n}\n";
+        assert_eq!(json(text), r#"{"a":{"b":{"c":[1,2],"d":"x # }"},"e":[]},"f":{}}"#);
+        let node = parsed(text).expect("valid YAML").documents.remove(0);
+        let c = node.get("a").and_then(|a| a.get("b")).and_then(|b| b.get("c")).expect("is there");
+        assert_eq!((c.place.line, c.place.column), (3, 6));
+        assert!(parsed("a:\n  b: [1,\n2\nc: 3\n").is_err());
     }
 
     #[test]

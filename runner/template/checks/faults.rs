@@ -62,9 +62,33 @@ fn text_from_hosts_is_never_rendered() {
     assert_eq!(shown(rendered(&templar, "'{' ~ '{ 1 }}'")), "'{{ 1 }}'");
     assert!(templar.condition(&Value::from("1 == 1")).is_err());
     let again = rendered(&templar, "wrapped").expect("renders");
-    assert!(!live::holds_trusted(&again));
-    assert!(!live::holds_trusted(&rendered(&super::templar(), "[s, users, names]").expect("renders")));
+    assert!(!again.holds_template());
+    assert!(!rendered(&super::templar(), "[s, users, names]").expect("renders").holds_template());
     assert_eq!(templar.value(&again).expect("is data"), again);
+}
+
+#[test]
+fn what_an_author_wrote_may_be_a_condition_and_nothing_that_is_made_of_it() {
+    let written = |text: &str| Value::Str(Str::template(text, Place::default()));
+    let mut map = Map::new();
+    map.insert("checks", Value::list(vec![written("1 == 1"), written("{{ 1 == 1 }}")]));
+    map.insert("first", written("1 == "));
+    map.insert("second", written("2"));
+    let templar = Templar::new(Arc::new(map), Arc::default());
+    let Value::List(checks) = rendered(&templar, "checks").expect("renders") else { panic!("a list") };
+    assert!(checks.iter().all(|check| templar.condition(check) == Ok(true)));
+    for made in ["first ~ second", "first + second", "'1 == 1'", "checks[0] | trim", "checks | join(' and ')"] {
+        let made = rendered(&templar, made).expect("renders");
+        assert!(templar.condition(&made).is_err(), "{made}");
+    }
+    assert_eq!(
+        rendered(&templar, "checks[0] is ansible._protomatter.tagged_with('TrustedAsTemplate')"),
+        Ok(true.into())
+    );
+    assert_eq!(
+        rendered(&templar, "(first ~ '') is ansible._protomatter.tagged_with('TrustedAsTemplate')"),
+        Ok(false.into())
+    );
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::source::nearest;
 use crate::template::call::{Arguments, Call, Filter, callable};
 use crate::template::error::TemplateError;
+use crate::template::functions::special_attribute;
 use crate::template::live::{Live, Result, Undefined};
 use crate::template::{filters, live, tests};
 use crate::value::Value;
@@ -14,6 +15,12 @@ pub(in crate::template) const FILTERS: &[Filter] = &[
     callable("d", &["default_value", "boolean"], default).tolerant(),
     callable("mandatory", &["msg"], mandatory).tolerant(),
     callable("ternary", &["true_val", "false_val", "none_val"], ternary).tolerant(),
+    // What a template's result goes through at its end: everything in it rendered.
+    callable("ansible._protomatter.finalize", &[], |call| Ok(Live::Done(live::without_omitted(call.value()?)))),
+    callable("ansible._protomatter.tag_names", &[], |call| {
+        let tags = ["Origin", "TrustedAsTemplate"].into_iter().filter(|tag| call.input.is_tagged(tag));
+        Ok(tags.map(Live::from).collect::<Vec<_>>().into())
+    }),
     callable("type_debug", &[], |call| Ok(call.input.type_name().into())).tolerant(),
     callable("map", &["*", "**"], map),
     callable("select", &["*", "**"], |call| select(call, true, false)),
@@ -70,7 +77,7 @@ pub(in crate::template) fn by_path(value: &Live, path: &str) -> Result<Live> {
             },
             (None, _) => found.item(&Value::from(step))?,
         };
-        found = match next {
+        found = match next.map_or_else(|| special_attribute(&found, step), |next| Ok(Some(next)))? {
             Some(next) => next,
             None => {
                 let message = format!("object of type '{}' has no attribute '{step}'", found.type_name());

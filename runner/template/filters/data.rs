@@ -5,8 +5,8 @@ use std::fmt::Write;
 use base64::Engine;
 
 use crate::template::call::{Call, Filter, callable};
-use crate::template::live::{Live, Result, holds_trusted};
-use crate::value::{Map, Str, Value, realized};
+use crate::template::live::{Live, Result};
+use crate::value::{Map, Str, Trust, Value, realized};
 use crate::yaml;
 
 pub(super) const FILTERS: &[Filter] = &[
@@ -216,6 +216,16 @@ fn parsed_yaml(call: &Call<'_>) -> Result<Vec<Value>> {
     let parsed =
         parsed.map_err(|error| call.fault(format!("not YAML: line {}: {}", error.place.line, error.message)))?;
     Ok(parsed.documents.iter().map(|document| sealed(document.value())).collect())
+}
+
+/// Returns whether any text in it may be a template by where it came from.
+fn holds_trusted(value: &Value) -> bool {
+    match value {
+        Value::Str(text) => text.trust == Trust::Template,
+        Value::List(items) => items.iter().any(holds_trusted),
+        Value::Map(map) => map.iter().any(|(key, value)| holds_trusted(key) || holds_trusted(value)),
+        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Omit | Value::Lazy(_) => false,
+    }
 }
 
 /// Makes data of every text in a value: a template's result is never rendered again.

@@ -88,7 +88,6 @@ pub(super) fn settings(call: &Call<'_>, text: &str) -> Result<Vec<(String, Strin
 fn refusal(name: &str) -> Option<&'static str> {
     match name.rsplit('.').next().unwrap_or(name) {
         "url" => Some("use the module `uri` with `delegate_to: localhost`"),
-        "config" => Some("a setting has its own variable or is written into the playbook"),
         "unvault" => Some("a vaulted file is decrypted when `vars_files` or `include_vars` reads it"),
         _ => None,
     }
@@ -108,6 +107,7 @@ pub(super) fn folders(templar: &Templar, sort: &str) -> Vec<PathBuf> {
     let known = &templar.inner.folders;
     let mut folders: Vec<PathBuf> = Vec::new();
     let mut add = |folder: PathBuf| {
+        let folder = std::path::absolute(&folder).unwrap_or(folder);
         if !folders.contains(&folder) {
             folders.push(folder);
         }

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use super::files::terms;
+use crate::config;
+use crate::source::nearest;
 use crate::template::call::{Call, Lookup, callable};
 use crate::template::filters::paths::matches;
 use crate::template::live::{Live, Result, Undefined, settled};
@@ -13,7 +15,40 @@ pub(super) const LOOKUPS: &[Lookup] = &[
     callable("vars", &["*", "default"], vars).tolerant(),
     callable("varnames", &["*"], varnames),
     callable("inventory_hostnames", &["*"], inventory_hostnames),
+    callable("config", &["*", "on_missing", "show_origin", "plugin_type", "plugin_name"], config),
 ];
+
+/// What settings are: those of the configuration file and the environment that this program follows.
+fn config(call: &mut Call<'_>) -> Result<Vec<Live>> {
+    if call.given(2).is_some() || call.given(3).is_some() {
+        return Err(call.fault("plugins have no settings of their own here").help("name a setting of the program"));
+    }
+    let on_missing = call.text_or(0, "error")?;
+    let with_origin = call.bool_or(1, false)?;
+    let mut found = Vec::new();
+    for name in terms(call)? {
+        let Some(setting) = config::setting(&name) else {
+            match on_missing.as_str() {
+                "skip" | "warn" => continue,
+                "error" => {}
+                other => {
+                    return Err(call.fault(format!("`on_missing` is `error`, `warn` or `skip`, not `{other}`")));
+                }
+            }
+            let error = call.fault(format!("Unable to find setting {name}"));
+            return Err(match nearest(&name, config::SETTINGS.iter().map(|setting| setting.name)) {
+                Some(near) => error.help(format!("did you mean `{near}`?")),
+                None => error.help("docs/compatibility.md lists the settings that are followed"),
+            });
+        };
+        let (config, value) = (config::current(), config::current().value(setting));
+        found.push(match with_origin {
+            false => Live::Done(value),
+            true => Live::from(vec![Live::Done(value), Live::from(config.origin_of(setting))]),
+        });
+    }
+    Ok(found)
+}
 
 fn vars(call: &mut Call<'_>) -> Result<Vec<Live>> {
     let default = call.get(0);
