@@ -5,6 +5,7 @@ pub mod cli;
 pub mod config;
 pub mod connection;
 pub mod doc;
+pub mod doctor;
 pub mod execute;
 pub mod inventory;
 pub mod literal;

@@ -1,8 +1,11 @@
 mod key;
 mod keyring;
+mod look;
 mod offer;
 mod others;
 mod sources;
+
+pub(crate) use look::look;
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,6 +1,7 @@
 mod daemon;
 mod decide;
 mod edit;
+mod look;
 mod owner;
 mod propose;
 mod prove;
@@ -8,6 +9,8 @@ mod record;
 mod tell;
 mod undo;
 mod view;
+
+pub(crate) use look::{Look, look, runtimes_written};
 
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -34,6 +34,7 @@ pub use algorithm::Algorithm;
 pub use apply::{Change, Content, Done, Exec, Expect, Write};
 pub use decode::{DecodeError, Step, decode};
 pub use error::{Error, ErrorKind};
+pub use gpu_facts::evidence;
 pub use host::{FileKind, Host, KubeAnswer, KubeRequest, Map, Output, Probe, Stat};
 pub use machine::{Machine, Service};
 pub use mode::Mode;
@@ -58,6 +59,7 @@ table::modules! {
     find
     get_url
     getent
+    gpu_facts
     group
     hostname
     #[cfg(feature = "cluster")]

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
+use super::doctor_args::DoctorArguments;
+
 /// Run Ansible-style playbooks over an inventory, in parallel over SSH; nothing is needed on the targets.
 #[derive(Debug, Parser)]
 #[command(
@@ -26,6 +28,8 @@ pub struct Arguments {
 pub enum Command {
     /// Find every mistake that can be found without connecting to a host.
     Check(RunArguments),
+    /// Say why a node's GPU is not seen: every link from the PCI bus to the pod, and how to mend the one that is broken.
+    Doctor(Box<DoctorArguments>),
     /// Show the inventory, as ansible-inventory does.
     Inventory(InventoryArguments),
     /// Show a module's page, or the list of modules.
@@ -51,15 +55,16 @@ pub enum SchemaOf {
     Modules,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub enum OutputFormat {
+    #[default]
     Auto,
     Lines,
     Json,
     Junit,
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub struct RunArguments {
     /// Playbooks to run, one after another.
     pub playbooks: Vec<PathBuf>,

@@ -4,6 +4,8 @@ mod again;
 mod args;
 mod config;
 mod connect;
+mod doctor;
+mod doctor_args;
 mod extra_vars;
 mod output;
 pub mod prompt;
@@ -28,6 +30,7 @@ pub fn main() -> ExitCode {
     let done = match arguments.command {
         None => run::run(arguments.run),
         Some(Command::Check(run)) => run::check(run),
+        Some(Command::Doctor(doctor)) => doctor::doctor(*doctor),
         Some(Command::Inventory(inventory)) => tools::inventory(inventory),
         Some(Command::Doc { module }) => tools::doc(module.as_deref()),
         Some(Command::Schema { what }) => tools::schema(what),

@@ -133,7 +133,7 @@ pub fn run(args: RunArguments) -> Result<u8, Problem> {
 }
 
 /// The first Ctrl-C lets running tasks end, a second one ends the program at once.
-fn listen_for_interrupt(interrupted: &Arc<AtomicBool>) -> Result<(), Problem> {
+pub(super) fn listen_for_interrupt(interrupted: &Arc<AtomicBool>) -> Result<(), Problem> {
     use signal_hook::consts::{SIGINT, SIGTERM};
     let failed = |error: std::io::Error| Problem::new(format!("listen for Ctrl-C: {error}"));
     for signal in [SIGINT, SIGTERM] {

@@ -65,6 +65,20 @@ impl Loader {
         self.plays(path, &Arc::default())
     }
 
+    /// Reads a playbook that the program carries, as if it were at `path`.
+    pub fn carried(&mut self, path: &Path, text: &str) -> Vec<Play> {
+        match yaml::parse(crate::source::FileId::register(path, text)) {
+            Ok(parsed) => {
+                self.files.insert(path.to_owned(), Arc::new(parsed.documents));
+                self.playbook(path)
+            }
+            Err(problem) => {
+                self.problems.push(problem);
+                Vec::new()
+            }
+        }
+    }
+
     /// Reads a file of tasks under `parent`, as an include does.
     pub fn tasks(&mut self, path: &Path, parent: &Arc<Parent>, is_handler: bool) -> Vec<Item> {
         let Some(documents) = self.file(path, Place::default()) else { return Vec::new() };

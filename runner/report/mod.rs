@@ -11,7 +11,7 @@ pub mod past;
 mod progress;
 mod record;
 pub mod secrets;
-mod style;
+pub(crate) mod style;
 mod tally;
 
 pub use event::{Counts, Event, HostName, Outcome, Recap, Status, TaskInfo, TaskKind};
@@ -123,7 +123,7 @@ fn recorder(about: About) -> Option<Box<dyn Reporter>> {
 
 /// Returns whether colours are wanted: on a terminal, unless `NO_COLOR` or `ANSIBLE_NOCOLOR` says no, or where
 /// `ANSIBLE_FORCE_COLOR` says yes.
-fn colors() -> bool {
+pub(crate) fn colors() -> bool {
     let says = |name: &str| {
         std::env::var(name).is_ok_and(|value| !value.is_empty() && value != "0" && !value.eq_ignore_ascii_case("false"))
     };

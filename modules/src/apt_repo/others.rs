@@ -42,23 +42,11 @@ impl Site<'_> {
 
     /// Finds entries that name NVIDIA's paths of old.
     pub(super) fn old(&self, sources: &[Source], own: &str, plan: &mut Plan) -> Result<Vec<String>, Error> {
-        let is_old = |uri: &String| {
-            uri.split_once("://nvidia.github.io/").is_some_and(|(_, path)| {
-                let mut parts = path.split('/');
-                match (parts.next(), parts.next(), parts.next()) {
-                    (Some("libnvidia-container"), Some("stable" | "experimental"), Some(third)) => {
-                        !matches!(third, "deb" | "rpm")
-                    }
-                    (Some("nvidia-docker" | "nvidia-container-runtime" | "libnvidia-container"), _, _) => true,
-                    _ => false,
-                }
-            })
-        };
         let mut old = Vec::new();
         for source in sources.iter().filter(|source| source.path != own) {
             let mut source = source.clone();
             let before = source.text.clone();
-            while let Some(entry) = source.entries().into_iter().find(|entry| entry.uris.iter().any(is_old)) {
+            while let Some(entry) = source.entries().into_iter().find(|entry| entry.uris.iter().any(|uri| is_old(uri))) {
                 if !old.contains(&source.path) {
                     old.push(source.path.clone());
                 }
@@ -79,4 +67,18 @@ impl Site<'_> {
         }
         Ok(old)
     }
+}
+
+/// Whether an address is one that NVIDIA no longer serves.
+pub(super) fn is_old(uri: &str) -> bool {
+    uri.split_once("://nvidia.github.io/").is_some_and(|(_, path)| {
+        let mut parts = path.split('/');
+        match (parts.next(), parts.next(), parts.next()) {
+            (Some("libnvidia-container"), Some("stable" | "experimental"), Some(third)) => {
+                !matches!(third, "deb" | "rpm")
+            }
+            (Some("nvidia-docker" | "nvidia-container-runtime" | "libnvidia-container"), _, _) => true,
+            _ => false,
+        }
+    })
 }

@@ -1,0 +1,36 @@
+//! From what was seen on one host to diagnoses.
+
+mod driver;
+mod runtime;
+
+use kubeon_modules::evidence::Evidence;
+
+use super::{Finding, Link, Subject, table};
+
+/// Judges one host.
+pub fn examine(name: &str, seen: &Evidence) -> Subject {
+    let mut subject = Subject { name: name.to_owned(), unread: seen.unread.clone(), ..Subject::default() };
+    let how = if seen.root { "answers, looked at as root" } else { "answers" };
+    subject.fine(Link::Connection, how);
+    if !seen.root {
+        subject.find(Finding::new(table::NOT_ROOT, "looked at as a user without root's rights"));
+    }
+    subject.has_gpu = driver::examine(seen, &mut subject);
+    // A node without a GPU needs none of what follows.
+    if subject.has_gpu {
+        runtime::repository(seen, &mut subject);
+        runtime::toolkit(seen, &mut subject);
+        runtime::containerd(seen, &mut subject);
+        runtime::kubelet(seen, &mut subject);
+    }
+    subject.settle();
+    subject
+}
+
+/// Judges a host that could not be examined.
+pub fn unexamined(name: &str, unreachable: bool, message: &str) -> Subject {
+    let diagnosis = if unreachable { table::UNREACHABLE } else { table::NOT_EXAMINED };
+    let mut subject = Subject { name: name.to_owned(), ..Subject::default() };
+    subject.find(Finding::new(diagnosis, message));
+    subject
+}

@@ -1,0 +1,258 @@
+//! Nodes and pods.
+
+use super::super::{Diagnosis, Link, Owner, Severity, Step};
+
+super::diagnoses! {
+    API_SILENT {
+        id: "cluster-not-asked",
+        link: Link::Kubelet,
+        severity: Severity::Warning,
+        owner: Owner::Cluster,
+        what: "the cluster could not be asked",
+        why: "what follows the host in the chain could not be looked at",
+        fix: "see what the message says; `--kubeconfig` and `--context` name another cluster",
+        step: None,
+        says: &[
+            "the server has asked for the client to provide credentials",
+            "x509: certificate has expired or is not yet valid",
+            "The connection to the server * was refused",
+        ],
+        issues: &[],
+    }
+    KUBELET_CRI {
+        id: "kubelet-without-cri",
+        link: Link::Kubelet,
+        severity: Severity::Error,
+        owner: Owner::Host,
+        what: "the kubelet can't use the container runtime",
+        why: "it stops, or collects no garbage and starts no pod",
+        fix: "mend the container runtime first: see what containerd's CRI plugin says",
+        step: None,
+        says: &[
+            "validate service connection: validate CRI v1 runtime API for endpoint",
+            "ContainerGCFailed",
+            "failed to get sandbox runtime",
+        ],
+        issues: &["NVIDIA/nvidia-container-toolkit#555"],
+    }
+    KUBELET_DOWN {
+        id: "kubelet-not-running",
+        link: Link::Kubelet,
+        severity: Severity::Error,
+        owner: Owner::Host,
+        what: "the kubelet does not run",
+        why: "the node is dead for the cluster, and its pods with it",
+        fix: "see the end of its journal (`journalctl -u kubelet`), then `systemctl start kubelet`",
+        step: None,
+        says: &["kubelet.service: Main process exited", "failed to run Kubelet", "command failed\" err=\"failed to"],
+        issues: &[],
+    }
+    NODE_MISSING {
+        id: "node-missing",
+        link: Link::Kubelet,
+        severity: Severity::Error,
+        owner: Owner::Cluster,
+        what: "the host is no node of the cluster",
+        why: "its kubelet has not registered, or registered elsewhere",
+        fix: "see the kubelet's journal and `kubectl get nodes -o wide`; join the host (`kubeadm join`), or name the right cluster with `--kubeconfig`",
+        step: None,
+        says: &["Unable to register node with API server", "node \"*\" not found"],
+        issues: &[],
+    }
+    NODE_NAME {
+        id: "node-of-another-name",
+        link: Link::Kubelet,
+        severity: Severity::Error,
+        owner: Owner::Cluster,
+        what: "the node has another name than was asked for",
+        why: "nodes are named in lower case, and by the host's full name on some clouds: the host's own name is none of them",
+        fix: "use the name that `kubectl get nodes` shows; gpu.yml finds the node by its address and machine id",
+        step: Some(Step::Label),
+        says: &["(NotFound): nodes \"*\" not found", "nodes \"*\" not found"],
+        issues: &["NVIDIA/k8s-device-plugin#126"],
+    }
+    NODE_NOT_READY {
+        id: "node-not-ready",
+        link: Link::Kubelet,
+        severity: Severity::Error,
+        owner: Owner::Cluster,
+        what: "the node is not ready",
+        why: "no pod is placed there",
+        fix: "see what the condition says, and the kubelet's journal on the host",
+        step: None,
+        says: &[
+            "cni plugin not initialized",
+            "Kubelet stopped posting node status",
+            "NetworkReady=false",
+            "NodeNotReady",
+        ],
+        issues: &[],
+    }
+    NODE_CORDONED {
+        id: "node-cordoned",
+        link: Link::Kubelet,
+        severity: Severity::Warning,
+        owner: Owner::Cluster,
+        what: "the node takes no new pods",
+        why: "somebody has cordoned it, for an upgrade or a repair",
+        fix: "`kubectl uncordon NODE` when that is over",
+        step: None,
+        says: &["node(s) were unschedulable", "SchedulingDisabled"],
+        issues: &[],
+    }
+    NO_LABEL {
+        id: "label-missing",
+        link: Link::Label,
+        severity: Severity::Error,
+        owner: Owner::Cluster,
+        what: "the node lacks the label by which the device plugin is placed",
+        why: "no pod of the device plugin comes to this node",
+        fix: "label the node",
+        step: Some(Step::Label),
+        says: &[
+            "didn't match Pod's node affinity/selector",
+            "node(s) didn't match node selector",
+            "Could not get any nodes to match nvidia.com/gpu.present",
+        ],
+        issues: &["NVIDIA/nvkind#20", "NVIDIA/k8s-device-plugin#708"],
+    }
+    LABEL_DIFFERS {
+        id: "label-of-another-value",
+        link: Link::Label,
+        severity: Severity::Error,
+        owner: Owner::Cluster,
+        what: "the node's label has another value than the device plugin asks for",
+        why: "NVIDIA's charts and operator want \"true\", the manifests of old \"yes\": no pod of the device plugin comes to this node",
+        fix: "make them agree; gpu.yml follows \"true\" where other nodes have it",
+        step: Some(Step::Label),
+        says: &[],
+        issues: &[],
+    }
+    LABEL_WITHOUT_GPU {
+        id: "label-without-gpu",
+        link: Link::Label,
+        severity: Severity::Warning,
+        owner: Owner::Cluster,
+        what: "the node is labelled as one with GPUs, and its host has none that works",
+        why: "the device plugin is placed there and crashes or offers nothing",
+        fix: "mend the GPU, or take the label off: `kubectl label node NODE nvidia.com/gpu.present-`",
+        step: None,
+        says: &[],
+        issues: &["NVIDIA/k8s-device-plugin#377"],
+    }
+    TAINT {
+        id: "taint-not-tolerated",
+        link: Link::Taint,
+        severity: Severity::Error,
+        owner: Owner::Cluster,
+        what: "the device plugin does not tolerate a taint of the node",
+        why: "no pod of it comes to this node",
+        fix: "add a toleration of that taint to the DaemonSet, or take the taint off: `kubectl taint node NODE KEY-`",
+        step: None,
+        says: &["node(s) had untolerated taint", "node(s) had taints that the pod didn't tolerate", "node(s) had taint {"],
+        issues: &["NVIDIA/k8s-device-plugin#1431"],
+    }
+    POD_LOST_GPU {
+        id: "pod-lost-its-gpu",
+        link: Link::Pod,
+        severity: Severity::Error,
+        owner: Owner::Host,
+        what: "a running container has lost its GPU",
+        why: "systemd has set the container's device rules anew (`systemctl daemon-reload`, an upgrade) and knows nothing of NVIDIA's devices, whose links below /dev/char are missing",
+        fix: "delete the pod: a new one has its GPU. To keep it so, make the links at boot (`nvidia-ctk system create-dev-char-symlinks --create-all`, or the toolkit's udev rule), or use CDI",
+        step: None,
+        says: &["Failed to initialize NVML: Unknown Error", "nvml: Unknown Error", "NVML: Unknown Error"],
+        issues: &[
+            "NVIDIA/nvidia-container-toolkit#48",
+            "NVIDIA/nvidia-container-toolkit#1227",
+            "NVIDIA/gpu-operator#485",
+        ],
+    }
+    POD_ADMISSION {
+        id: "pod-not-admitted",
+        link: Link::Pod,
+        severity: Severity::Error,
+        owner: Owner::Cluster,
+        what: "the kubelet has refused a pod's GPU",
+        why: "the device plugin was not back yet when the node started, a GPU is unhealthy, or the kubelet still counts GPUs of pods that are gone; the pod stays so and is not tried again",
+        fix: "delete the pod (its controller makes another); restart the kubelet where it keeps counting GPUs of pods that are gone",
+        step: None,
+        says: &[
+            "Allocate failed due to",
+            "UnexpectedAdmissionError*nvidia.com",
+            "requested number of devices unavailable for nvidia.com/gpu",
+            "no healthy devices present; cannot allocate unhealthy devices nvidia.com",
+        ],
+        issues: &[
+            "kubernetes/kubernetes#116125",
+            "kubernetes/kubernetes#125579",
+            "kubernetes/kubernetes#130145",
+            "NVIDIA/k8s-device-plugin#1223",
+        ],
+    }
+    POD_REQUESTS {
+        id: "pod-requests-are-not-limits",
+        link: Link::Pod,
+        severity: Severity::Error,
+        owner: Owner::Workload,
+        what: "a pod's requests and limits of GPUs differ",
+        why: "GPUs are not shared by request: the API refuses a pod whose two numbers are not the same, or that has requests alone",
+        fix: "write the number under `limits` only, or the same under both",
+        step: None,
+        says: &[
+            "must be equal to nvidia.com/gpu limit",
+            "must be equal to nvidia.com/",
+            "Limit must be set for non overcommitable resources",
+            "must be an integer*nvidia.com",
+        ],
+        issues: &["kubernetes/kubernetes#57276"],
+    }
+    POD_NO_CLASS {
+        id: "pod-runtime-class-missing",
+        link: Link::Pod,
+        severity: Severity::Error,
+        owner: Owner::Cluster,
+        what: "a pod names a RuntimeClass that the cluster does not have",
+        why: "the API or the kubelet refuses the pod",
+        fix: "apply the RuntimeClass `nvidia` with handler `nvidia` (gpu.yml does with `containerd_mode: runtime_class`), or take `runtimeClassName` out of the pod",
+        step: Some(Step::Plugin),
+        says: &["RuntimeClass \"nvidia\" not found", "RuntimeClass.node.k8s.io \"nvidia\" not found", "runtimeclass.node.k8s.io \"nvidia\" not found"],
+        issues: &["NVIDIA/k8s-device-plugin#604"],
+    }
+    POD_WITHOUT_CLASS {
+        id: "pod-without-runtime-class",
+        link: Link::Pod,
+        severity: Severity::Error,
+        owner: Owner::Workload,
+        what: "a pod has a GPU and starts through runc",
+        why: "containerd's default is another runtime and the pod names no RuntimeClass: the GPU is counted as taken, and the container does not see it",
+        fix: "add `runtimeClassName: nvidia` to the pod, or make NVIDIA's runtime the default (`containerd_mode: default`)",
+        step: None,
+        says: &["No supported gpu backend found", "no CUDA-capable device is detected"],
+        issues: &["NVIDIA/k8s-device-plugin#9", "bottlerocket-os/bottlerocket#3849"],
+    }
+    POD_INSUFFICIENT {
+        id: "pod-finds-no-free-gpu",
+        link: Link::Pod,
+        severity: Severity::Warning,
+        owner: Owner::Workload,
+        what: "a pod waits for more GPUs than a node has free",
+        why: "all GPUs are taken, or no node has as many as the pod asks for",
+        fix: "wait for pods to end, ask for fewer, or add nodes; `kubectl describe node` shows who has them",
+        step: None,
+        says: &["Insufficient nvidia.com/gpu", "Insufficient nvidia.com/mig"],
+        issues: &["NVIDIA/k8s-device-plugin#165", "NVIDIA/k8s-device-plugin#107"],
+    }
+    POD_UNKNOWN_RESOURCE {
+        id: "pod-asks-for-what-nobody-offers",
+        link: Link::Pod,
+        severity: Severity::Error,
+        owner: Owner::Workload,
+        what: "a pod asks for a resource of NVIDIA's that no node offers",
+        why: "the name is wrong, or belongs to another MIG strategy or to a shared GPU (`nvidia.com/gpu.shared`)",
+        fix: "ask for what `kubectl describe node` shows under Allocatable",
+        step: None,
+        says: &["alpha.kubernetes.io/nvidia-gpu"],
+        issues: &["kubernetes/kubernetes#96506"],
+    }
+}
