@@ -202,3 +202,156 @@ fn the_systems_ssh() {
     drop(sshd);
     assert_eq!(fault(&target).kind, UnreachableKind::Connect);
 }
+
+/// Whoever holds the keys of an agent may be asked for a touch or a passphrase, and not be there.
+#[test]
+fn an_ssh_agent_that_does_not_answer() {
+    let (sshd, user) = (Sshd::start(""), User::new("/bin/bash"));
+    let path = |name: &str| sshd.path(name).display().to_string();
+    let agent = must("ssh-agent", &["-s", "-a", &path("agent")]);
+    let pid = agent.split("SSH_AGENT_PID=").nth(1).and_then(|rest| rest.split(';').next()).expect("a pid");
+    must("sh", &["-c", &format!("SSH_AUTH_SOCK={} ssh-add -q {}", path("agent"), path("id"))]);
+    must("kill", &["-STOP", pid]);
+    let mut target = sshd.target(&user.name);
+    target.connect_timeout = Duration::from_secs(3);
+    target.private_key_file = None;
+    target.ssh_args.extend(["-o".into(), format!("IdentityAgent={}", path("agent"))]);
+    let started = Instant::now();
+    let unreachable = fault(&target);
+    let took = started.elapsed();
+    // A key file is tried all the same.
+    target.connect_timeout = Duration::from_secs(9);
+    target.private_key_file = Some(sshd.path("id"));
+    let tried = Connection::open(&target);
+    must("kill", &["-KILL", pid]);
+    assert_eq!(unreachable.kind, UnreachableKind::Authentication);
+    assert!(unreachable.message.contains("no answer within 1"), "{unreachable}");
+    assert!(took < Duration::from_secs(6), "{took:?}");
+    assert_eq!(user_of(&mut tried.unwrap_or_else(|unreachable| panic!("{unreachable}")), None), user.name);
+}
+
+/// Signs a public key, for a host or a user.
+fn certify(authority: &str, public: &str, options: &[&str]) {
+    let mut arguments = vec!["-q", "-s", authority, "-I", "test"];
+    arguments.extend(options);
+    arguments.push(public);
+    must("ssh-keygen", &arguments);
+}
+
+#[test]
+fn certificates_of_hosts_and_users() {
+    use_own_program();
+    let (keys, user) = (common::sshd::Folder::new(), User::new("/bin/bash"));
+    let key = |name: &str| keys.path().join(name).display().to_string();
+    for name in ["host", "authority", "stranger", "user"] {
+        must("ssh-keygen", &["-q", "-t", "ecdsa", "-N", "", "-f", &key(name)]);
+    }
+    certify(&key("authority"), &key("host.pub"), &["-h", "-n", "127.0.0.1"]);
+    certify(&key("authority"), &key("user.pub"), &["-n", &user.name]);
+    let sshd = Sshd::start(&format!(
+        "HostKey {}\nHostCertificate {}\nTrustedUserCAKeys {}",
+        key("host"),
+        key("host-cert.pub"),
+        key("authority.pub")
+    ));
+    let mut target = sshd.target(&user.name);
+    let line = |mark: &str, name: &str| {
+        let public = std::fs::read_to_string(key(name)).expect("a key");
+        std::fs::write(sshd.path("known_hosts"), format!("{mark} [127.0.0.1]:{} {public}", sshd.port)).expect("write");
+    };
+    // An authority for hosts, the right one and another.
+    line("@cert-authority", "authority.pub");
+    assert_eq!(user_of(&mut open(&target), None), user.name);
+    line("@cert-authority", "stranger.pub");
+    let unreachable = fault(&target);
+    assert_eq!(unreachable.kind, UnreachableKind::HostKey, "{unreachable}");
+
+    // A certificate of the user beside the key; no key of theirs is allowed by itself.
+    line("", "host.pub");
+    std::fs::write(sshd.path("authorized_keys"), "").expect("write");
+    assert_eq!(fault(&target).kind, UnreachableKind::Authentication);
+    target.private_key_file = Some(keys.path().join("user"));
+    assert_eq!(user_of(&mut open(&target), None), user.name);
+    certify(&key("authority"), &key("user.pub"), &["-n", "somebody-else"]);
+    let unreachable = fault(&target);
+    assert_eq!(unreachable.kind, UnreachableKind::Authentication, "{unreachable}");
+}
+
+#[test]
+fn the_forms_that_names_of_known_hosts_take() {
+    let (sshd, user) = (Sshd::start(""), User::new("/bin/bash"));
+    let target = sshd.target(&user.name);
+    let port = sshd.port;
+    let key = std::fs::read_to_string(sshd.path("host.pub")).expect("read");
+    let known = |names: &str| {
+        std::fs::write(sshd.path("known_hosts"), format!("{names} {key}")).expect("write");
+        match Connection::open(&target) {
+            Ok(_) => true,
+            Err(unreachable) if unreachable.kind == UnreachableKind::HostKey => false,
+            Err(unreachable) => panic!("{unreachable}"),
+        }
+    };
+    for names in [
+        format!("[127.0.0.1]:{port}"),
+        format!("web1,[127.0.0.1]:{port},10.0.0.1"),
+        format!("[127.0.0.?]:{port}"),
+        // Known on the usual port is known on each.
+        "127.0.0.1".to_owned(),
+        "127.0.0.*,!127.0.0.2".to_owned(),
+    ] {
+        assert!(known(&names), "{names}");
+    }
+    for names in [
+        format!("[127.0.0.1]:{}", port ^ 1),
+        format!("[127.0.0.2]:{port}"),
+        format!("*,!127.0.0.1,![127.0.0.1]:{port}"),
+        "# 127.0.0.1".to_owned(),
+    ] {
+        assert!(!known(&names), "{names}");
+    }
+}
+
+#[test]
+fn the_users_ssh_configuration_in_all_its_parts() {
+    use_own_program();
+    let (sshd, jump, user) = (Sshd::start(""), Sshd::start(""), User::new("/bin/bash"));
+    std::fs::copy(sshd.path("authorized_keys"), jump.path("authorized_keys")).expect("copy");
+    let both = [&sshd, &jump].map(|sshd| std::fs::read_to_string(sshd.path("known_hosts")).expect("read")).concat();
+    std::fs::write(sshd.path("both"), both).expect("write");
+    let path = |name: &str| sshd.path(name).display().to_string();
+    let (name, port, id, known) = (&user.name, sshd.port, path("id"), path("both"));
+    let common = format!("IdentityFile {id}\n  UserKnownHostsFile {known}\n");
+    std::fs::write(sshd.path("included.conf"), format!("Host gpu-*\n  Port {port}\n  User {name}\n")).expect("write");
+    let (included, pattern) = (path("included.conf"), path("incl*.conf"));
+    let wrong = "Host *\n  User nobody\n  Port 9\n";
+    let configurations = [
+        format!("Include {included}\nHost *\n  HostName 127.0.0.1\n  {common}{wrong}"),
+        format!("Host gpu-1\n  Include \"{pattern}\"\n  HostName=127.0.0.1\n  {common}{wrong}"),
+        format!(
+            "Host !gpu-1 *\n  User nobody\nHost gpu-?\n  HostName 127.0.0.1\n  Port {port}\n  User \"{name}\"\n  {common}"
+        ),
+        format!(
+            "Match originalhost gpu-1\n  HostName 127.0.0.1\n  Port {port}\n  User {name}\nMatch host 127.0.0.1 user {name}\n  {common}{wrong}"
+        ),
+        // Beyond libssh2: the system's program does these.
+        format!(
+            "Match host gpu-1 exec \"test -e {id}\"\n  HostName 127.0.0.1\n  Port {port}\n  User {name}\n  {common}{wrong}"
+        ),
+        format!(
+            "Host gpu-1\n  HostName 127.0.0.1\n  Port {port}\n  ProxyJump middle\nHost middle\n  HostName 127.0.0.1\n  Port {}\n\
+             Host *\n  User {name}\n  {common}",
+            jump.port
+        ),
+    ];
+    for (number, text) in configurations.iter().enumerate() {
+        // Each file is read once in a process.
+        let file = path(&format!("config-{number}"));
+        std::fs::write(&file, text).expect("write");
+        let mut target = local();
+        target.via = Via::Ssh;
+        target.address = "gpu-1".into();
+        target.ssh_args = vec!["-F".into(), file];
+        assert_eq!(user_of(&mut open(&target), None), *name, "{text}");
+    }
+    assert!(jump.log().contains("Accepted publickey"), "nobody came through the jump host");
+}

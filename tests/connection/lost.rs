@@ -132,3 +132,52 @@ fn a_line_cut_in_the_midst_of_content() {
         assert!(!dest.exists());
     }
 }
+
+/// The line goes dead at one moment after another: in the greeting, the exchange of keys, the login, the agent's upload.
+#[test]
+fn a_line_that_goes_dead_while_a_host_is_reached() {
+    let sshd = Sshd::start("");
+    for silent in [true, false] {
+        let moments = [0, 30, 1000, 1400, 1600, 1800, 2000, 2200, 20_000, 400_000];
+        let kinds = std::thread::scope(|scope| {
+            let sshd = &sshd;
+            let cases: Vec<_> =
+                moments.iter().map(|&bytes| scope.spawn(move || goes_dead(sshd, bytes, silent))).collect();
+            cases.into_iter().map(|case| case.join().expect("its thread ends")).collect::<Vec<_>>()
+        });
+        let last = if silent { UnreachableKind::Silent } else { UnreachableKind::Lost };
+        for kind in [UnreachableKind::Connect, UnreachableKind::Authentication, last] {
+            assert!(kinds.contains(&kind), "no moment was {kind:?}: {kinds:?}");
+        }
+    }
+}
+
+/// Lets so many bytes through to a host, and returns why it then can't be worked with.
+fn goes_dead(sshd: &Sshd, bytes: usize, silent: bool) -> UnreachableKind {
+    // Who is new there has no agent yet.
+    let user = User::new("/bin/bash");
+    let relay = Relay::to(sshd.port);
+    let mut target = sshd.target(&user.name);
+    target.port = Some(relay.port);
+    target.host_key_checking = false;
+    target.connect_timeout = Duration::from_secs(4);
+    target.silence_timeout = Duration::from_secs(4);
+    if silent {
+        relay.go_silent_after(bytes);
+    } else {
+        relay.close_after(bytes);
+    }
+    let started = Instant::now();
+    let unreachable = fault(&target);
+    let took = started.elapsed();
+    assert!(took < Duration::from_secs(10), "{bytes}: {took:?} {unreachable}");
+    // Nothing but the temporary file is left of the attempt, and the host is as good as ever.
+    let cache = user.home.join(".cache/kubeon-run");
+    assert!(stored(&cache).iter().all(|name| name.starts_with(".new-")), "{:?}", stored(&cache));
+    target.port = Some(sshd.port);
+    target.connect_timeout = Duration::from_secs(20);
+    target.silence_timeout = Duration::from_secs(20);
+    assert_eq!(user_of(&mut open(&target), None), user.name);
+    must("pkill", &["-KILL", "-u", &user.name]);
+    unreachable.kind
+}

@@ -16,13 +16,23 @@ fn a_login_that_talks() {
 #[test]
 fn login_shells_of_other_languages() {
     let sshd = Sshd::start("");
-    for shell in ["/usr/bin/fish", "/usr/bin/tcsh", "/bin/dash", "/bin/busybox-sh"] {
+    for shell in ["/usr/bin/fish", "/usr/bin/tcsh", "/bin/csh", "/bin/dash", "/bin/busybox-sh"] {
         if shell.ends_with("busybox-sh") {
             let script = "#!/bin/sh\nexec /bin/busybox sh \"$@\"\n";
             std::fs::write(shell, script).expect("write");
             must("chmod", &["0755", shell]);
         }
         let user = User::new(shell);
+        // Each prints something when it starts.
+        for (file, text) in [
+            (".config/fish/config.fish", "echo welcome to fish\n"),
+            (".cshrc", "echo welcome to csh\n"),
+            (".tcshrc", "echo welcome to tcsh; printf 'no newline'\n"),
+        ] {
+            let path = user.home.join(file);
+            std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+            std::fs::write(path, text).expect("write");
+        }
         assert_eq!(user_of(&mut open(&sshd.target(&user.name)), None), user.name, "{shell}");
         assert_eq!(user_of(&mut open(&sshd.target(&user.name)), None), user.name, "{shell}");
         assert_eq!(stored(&user.home.join(".cache/kubeon-run")).len(), 1, "{shell}");
@@ -134,4 +144,80 @@ fn an_architecture_without_an_agent() {
     let unreachable = fault(&sshd.target(&user.name));
     assert_eq!(unreachable.kind, UnreachableKind::Agent);
     assert!(unreachable.message.contains("the host's architecture is riscv64"), "{unreachable}");
+}
+
+/// None of these tests' servers has it; this one shows that it is so, and that content gets there.
+#[test]
+fn a_host_without_the_sftp_subsystem() {
+    let (sshd, user) = (Sshd::start(""), User::new("/bin/bash"));
+    let port = sshd.port.to_string();
+    let (id, known) = (sshd.path("id").display().to_string(), sshd.path("known_hosts").display().to_string());
+    let known = format!("UserKnownHostsFile={known}");
+    let login = format!("{}@127.0.0.1", user.name);
+    let sftp = std::process::Command::new("sftp")
+        .args(["-F", "none", "-b", "/dev/null", "-P", &port, "-i", &id, "-o", &known, &login])
+        .output()
+        .expect("sftp");
+    let said = String::from_utf8_lossy(&sftp.stderr);
+    assert!(!sftp.status.success() && said.contains("subsystem request failed"), "{said}");
+    let mut contents = Contents::default();
+    let sha256 = contents.add_bytes(vec![3; 300_000]);
+    let dest = user.home.join("there");
+    let copy = task("copy", json!({"content": {"sha256": sha256, "size_bytes": 300_000}, "dest": dest}));
+    let result = open(&sshd.target(&user.name)).run(None, &copy, &contents, &|_| {}).expect("a result");
+    assert_eq!(result["changed"], true, "{result:?}");
+    assert_eq!(std::fs::metadata(&dest).expect("a file").len(), 300_000);
+}
+
+/// A mount each over folders that agents are kept in, and the folder where one is kept then.
+#[test]
+fn one_folder_after_another_is_tried() {
+    let full = |folder: &str| format!("mount -t tmpfs -o size=64k,mode=1777 none {folder}");
+    let noexec = |folder: &str| format!("mount -t tmpfs -o noexec,mode=1777 none {folder}");
+    let read_only = |home: &str| format!("mount --bind {home} {home}; mount -o remount,ro,bind {home}");
+    let user = User::new("/bin/bash");
+    let home = user.home.display().to_string();
+    let id = must("id", &["-u", &user.name]);
+    let id = id.trim();
+    let private = |folder: &str| format!("{folder}/kubeon-run-{id}");
+    let cases = [
+        (noexec("/tmp"), format!("{home}/.cache/kubeon-run")),
+        (full("/tmp"), format!("{home}/.cache/kubeon-run")),
+        (read_only(&home), private("/var/tmp")),
+        (format!("{}; {}", read_only(&home), full("/var/tmp")), private("/tmp")),
+        (format!("{}; {}; {}", read_only(&home), noexec("/var/tmp"), full("/tmp")), private("/dev/shm")),
+    ];
+    for (mounts, kept) in cases {
+        std::fs::remove_dir_all(user.home.join(".cache")).ok();
+        // Its own mounts, so that what one case keeps is not found by the next.
+        let hidden = "for d in /var/tmp /dev/shm; do mount -t tmpfs -o mode=1777 none $d; done";
+        let sshd = Sshd::start_hidden(&format!("{hidden}; mount -o remount,exec /dev/shm; {mounts}"));
+        let mut connection = open(&sshd.target(&user.name));
+        assert_eq!(user_of(&mut connection, None), user.name, "{mounts}");
+        let seen = task("shell", json!({"_raw_params": "readlink /proc/$PPID/exe"}));
+        let result = run(&mut connection, None, &seen).expect("a result");
+        let path = result["stdout"].as_str().unwrap_or_default();
+        assert!(path.starts_with(&kept), "{mounts}: {path}, not below {kept}");
+    }
+}
+
+#[test]
+fn a_login_whose_files_are_its_own_alone() {
+    let (sshd, user) = (Sshd::start(""), User::new("/bin/bash"));
+    std::fs::write(user.home.join(".bashrc"), "umask 077\n").expect("write");
+    let sudoers = Path::new("/etc/sudoers.d").join(&user.name);
+    std::fs::write(&sudoers, format!("{} ALL=(ALL) NOPASSWD: ALL\n", user.name)).expect("write");
+    let other = User::new("/bin/sh");
+    let mut connection = open(&sshd.target(&user.name));
+    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        assert_eq!(user_of(&mut connection, None), user.name);
+        // Whom this login becomes can run an agent all the same.
+        for name in ["root", other.name.as_str()] {
+            assert_eq!(user_of(&mut connection, Some(&as_user(BecomeMethod::Sudo, name, None))), name);
+        }
+        run(&mut connection, None, &task("command", json!({"argv": ["touch", "made"]}))).expect("a result");
+    }));
+    std::fs::remove_file(&sudoers).expect("remove");
+    outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    assert_eq!(std::fs::metadata(user.home.join("made")).expect("stat").mode() & 0o777, 0o600);
 }

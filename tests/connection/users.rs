@@ -181,3 +181,74 @@ fn this_machine_as_other_users() {
     let mut connection = open(&local());
     assert_eq!(user_of(&mut connection, Some(&as_user(BecomeMethod::Sudo, &user.name, None))), user.name);
 }
+
+/// sudo, su and doas, with a password and without one, to root and to an ordinary user. The files that allow it are
+/// seen by this server alone.
+#[test]
+fn every_method_to_every_user() {
+    let [asked, free, other] = [User::new("/bin/bash"), User::new("/bin/bash"), User::new("/bin/sh")];
+    let (own, theirs, roots) = ("own password", "their password", "root's password");
+    asked.set_password(own);
+    other.set_password(theirs);
+    let (asked_name, free_name) = (&asked.name, &free.name);
+    let rules = format!(
+        "{asked_name} ALL=(ALL) ALL\nDefaults:{asked_name} timestamp_timeout=0\n{free_name} ALL=(ALL) NOPASSWD: ALL\n"
+    );
+    let doas = format!("permit {asked_name}\npermit nopass {free_name}\n");
+    // The whole folder is its own: a file that others rename would not stay covered.
+    let prepare = format!(
+        "cp -a /etc $FOLDER/etc 2>/dev/null || test -s $FOLDER/etc/shadow; cd $FOLDER/etc; hash=$(printf '%s\\n' \"{roots}\" | openssl passwd -6 -stdin); \
+         sed -i \"s|^root:[^:]*:|root:$hash:|\" shadow; printf '{}' >sudoers.d/test; chmod 440 sudoers.d/test; \
+         printf '{}' >doas.conf; chmod 600 doas.conf; cd /; mount --bind $FOLDER/etc /etc",
+        rules.replace('\n', "\\n"),
+        doas.replace('\n', "\\n"),
+    );
+    let sshd = Sshd::start_after(&prepare, "");
+    let mut connections = [&asked, &free].map(|user| open(&sshd.target(&user.name)));
+    for method in [BecomeMethod::Sudo, BecomeMethod::Su, BecomeMethod::Doas] {
+        for (user, password) in [("root", roots), (other.name.as_str(), theirs)] {
+            // su asks for the other user's password, the others for one's own.
+            let password = if method == BecomeMethod::Su { password } else { own };
+            let [asked, free] = &mut connections;
+            assert_eq!(user_of(asked, Some(&as_user(method, user, Some(password)))), user, "{method:?}");
+            for (password, meaning) in [(Some("guess"), "the password for it is wrong"), (None, "it wants a password")]
+            {
+                let become_ = as_user(method, user, password);
+                let unreachable = refused(run(asked, Some(&become_), &task("ping", json!({}))));
+                assert_eq!(unreachable.kind, UnreachableKind::Become, "{method:?}: {unreachable}");
+                assert!(unreachable.message.contains(meaning), "{method:?} to {user}: {unreachable}");
+            }
+            if method != BecomeMethod::Su {
+                assert_eq!(user_of(free, Some(&as_user(method, user, None))), user, "{method:?}");
+            }
+        }
+    }
+    // su asks root for nothing.
+    let mut root = open(&sshd.target("root"));
+    assert_eq!(user_of(&mut root, Some(&as_user(BecomeMethod::Su, &other.name, None))), other.name);
+}
+
+#[test]
+fn a_method_that_hangs_is_given_up() {
+    let (sshd, user) = (Sshd::start(""), User::new("/bin/bash"));
+    let script = user.home.join("hangs");
+    std::fs::write(&script, "#!/bin/sh\necho 'Touch your key now'\nexec sleep 100\n").expect("write");
+    must("chmod", &["0755", script.to_str().expect("a path")]);
+    let mut target = sshd.target(&user.name);
+    target.silence_timeout = Duration::from_secs(3);
+    target.connect_timeout = Duration::from_secs(3);
+    let mut connection = open(&target);
+    for method in [BecomeMethod::Sudo, BecomeMethod::Su, BecomeMethod::Doas] {
+        for password in [None, Some("secret")] {
+            let exe = Some(script.display().to_string());
+            let become_ = Become { exe, ..as_user(method, "root", password) };
+            let started = Instant::now();
+            let unreachable = refused(run(&mut connection, Some(&become_), &task("ping", json!({}))));
+            assert!(started.elapsed() < Duration::from_secs(6), "{method:?}: {:?}", started.elapsed());
+            assert!(unreachable.message.contains("Touch your key now"), "{method:?}: {unreachable}");
+            // The login itself works on.
+            assert_eq!(user_of(&mut connection, None), user.name);
+        }
+    }
+    must("pkill", &["-KILL", "-u", &user.name]);
+}

@@ -6,6 +6,7 @@ use std::time::Instant;
 use ssh2::{ErrorCode, KeyboardInteractivePrompt, Prompt};
 
 use super::key::{Key, kind_of};
+use super::patience::PatientAgent;
 use super::{AGAIN, Socket, explain};
 use crate::connection::passphrase::ask;
 use crate::connection::route::Route;
@@ -200,12 +201,19 @@ impl<'a> Login<'a> {
     /// Returns the agent and its keys that libssh2 can use.
     fn agent(&mut self) -> Option<(ssh2::Agent, Vec<ssh2::PublicKey>)> {
         let socket = self.route.agent.as_ref()?;
-        let listed = self.session.agent().and_then(|mut agent| {
-            agent.set_identity_path(socket)?;
-            agent.connect()?;
-            agent.list_identities()?;
-            let identities = agent.identities()?;
-            Ok((agent, identities))
+        // Half of what is left, so that an agent that does not answer leaves time for key files and a password.
+        let limit = self.deadline.saturating_duration_since(Instant::now()) / 2;
+        let listed = PatientAgent::before(socket, limit).map_err(|error| error.to_string());
+        let listed = listed.and_then(|patient| {
+            let failure = patient.failure();
+            let identities = self.session.agent().and_then(|mut agent| {
+                agent.set_identity_path(&patient.socket())?;
+                agent.connect()?;
+                agent.list_identities()?;
+                let identities = agent.identities()?;
+                Ok((agent, identities))
+            });
+            identities.map_err(|error| failure.told().unwrap_or_else(|| error.message().to_owned()))
         });
         match listed {
             Ok((agent, identities)) => {
@@ -219,7 +227,7 @@ impl<'a> Login<'a> {
                 Some((agent, identities.into_iter().filter(|identity| !strange(identity)).collect()))
             }
             Err(error) => {
-                self.tried.push(format!("the SSH agent at `{}`: {}", socket.display(), error.message()));
+                self.tried.push(format!("the SSH agent at `{}`: {error}", socket.display()));
                 None
             }
         }

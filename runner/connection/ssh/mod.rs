@@ -4,6 +4,7 @@ mod auth;
 mod keeper;
 mod key;
 mod known_hosts;
+mod patience;
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
