@@ -232,6 +232,9 @@ impl Args {
                 plan.changes.extend(more.changes);
                 plan.diff.extend(more.diff);
                 plan.warnings.extend(more.warnings);
+                if plan.changes.is_empty() {
+                    plan.changes = self.left_policy(host)?;
+                }
                 Ok(plan)
             }
             // The lists are about to be refreshed: what they lack now they may have then.

@@ -89,9 +89,11 @@ fn agent() -> String {
 }
 
 /// Downloads beside `$3` and renames. `$1` scratch, `$2` folder, `$4` mode, `$5` owner, `$6` checksum program, `$7`
-/// checksum, `$8` whether to keep the old file. Whatever fails, what was downloaded goes.
+/// checksum, `$8` whether to keep the old file. Whatever fails, what was downloaded goes, and so does what a host that
+/// lost its power left behind.
 const SCRIPT: &str = r#"
 umask 077
+find "$2" -maxdepth 1 -name '.kubeon-download.??????' -mmin +60 -exec rm -f {} + 2>/dev/null
 new=$(mktemp "$2/.kubeon-download.XXXXXX") || exit 91
 trap 'rm -f "$new"' EXIT
 trap 'exit 93' HUP INT TERM

@@ -25,7 +25,7 @@ g=raw;
 if command -v gzip >/dev/null 2>&1; then g=gzip; fi;
 w=;
 for d in "$c/kubeon-run" "/var/tmp/kubeon-run-$u" "/tmp/kubeon-run-$u" "/dev/shm/kubeon-run-$u" "/run/user/$u/kubeon-run"; do
-t=$d/.new-$$ f=$d/agent-$n;
+t=$d/.new-$token f=$d/agent-$n;
 if e=$(mkdir -p "$d" 2>&1); then :; else w="$w; $d: $e"; continue; fi;
 if mine "$d"; then :; else w="$w; $d: belongs to another user or is a link"; continue; fi;
 if e=$({ chmod 700 "$d" && printf '#!/bin/sh\nexit 0\n' > "$t" && chmod 700 "$t" && "$t"; } 2>&1); then :; else
@@ -34,7 +34,7 @@ say need "$a" "$g";
 if [ "$g" = gzip ]; then e=$({ head -c "$z" | { gzip -dc > "$t"; r=$?; cat >/dev/null; exit $r; }; } 2>&1); r=$?;
 else e=$({ head -c "$s" | { cat > "$t"; r=$?; cat >/dev/null; exit $r; }; } 2>&1); r=$?; fi;
 if [ "$r" = 0 ] && [ "$(wc -c < "$t")" -eq "$s" ] && e=$("$t" check "$n" 2>&1) && e=$(mv -f "$t" "$f" 2>&1); then
-find "$d" -name "agent-*" -mtime +30 ! -name "agent-$n" -exec rm -f {} + >/dev/null 2>&1;
+find "$d" \( -name "agent-*" -mtime +30 ! -name "agent-$n" -o -name ".new-*" -mtime +0 \) -exec rm -f {} + >/dev/null 2>&1;
 umask "$m";
 exec "$f" 2>/dev/null; fi;
 w="$w; $d: ${e:-the agent does not arrive whole}";

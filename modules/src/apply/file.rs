@@ -7,11 +7,13 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::{Content, Write};
+use super::{Content, Write, leftovers};
 use crate::{Error, ErrorKind, Machine};
 
 /// The extended attribute that carries a file's SELinux label.
 const SELINUX_LABEL: &std::ffi::CStr = c"security.selinux";
+/// How the names of private folders begin.
+const SCRATCH: &str = "kubeon-";
 
 /// Writes to a temporary name in the same folder, fsyncs, gives it mode, owner and label, renames it over `path` and
 /// fsyncs the folder. A link at `path` is followed. Returns where the backup went, where one was asked for.
@@ -100,12 +102,17 @@ fn write_into(temporary: &Path, target: &Path) -> io::Result<()> {
 fn temporary_beside(target: &Path) -> io::Result<(PathBuf, File)> {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let name = target.file_name().unwrap_or_default().to_string_lossy();
+    let short: String = name.chars().take(100).collect();
+    let before = format!(".{short}.kubeon-");
+    leftovers::sweep(target.parent().unwrap_or(Path::new("/")), &before, "~");
     loop {
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let short: String = name.chars().take(100).collect();
-        let path = target.with_file_name(format!(".{short}.kubeon-{}-{count}~", std::process::id()));
+        let path = target.with_file_name(leftovers::name(&before, count, "~"));
         match OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path) {
-            Ok(file) => return Ok((path, file)),
+            Ok(file) => {
+                leftovers::claim(&file);
+                return Ok((path, file));
+            }
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error),
         }
@@ -294,17 +301,26 @@ impl Saved {
 }
 
 /// A private folder that goes with this value.
-pub(crate) struct Scratch(PathBuf);
+pub(crate) struct Scratch {
+    path: PathBuf,
+    /// Open, so that it counts as in use.
+    _claimed: Option<File>,
+}
 
 impl Scratch {
     pub(crate) fn new() -> Result<Scratch, Error> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let base = std::env::temp_dir();
+        leftovers::sweep(&base, SCRATCH, "");
         loop {
             let count = COUNT.fetch_add(1, Ordering::Relaxed);
-            let path = base.join(format!("kubeon-{}-{count}", std::process::id()));
+            let path = base.join(leftovers::name(SCRATCH, count, ""));
             match fs::DirBuilder::new().mode(0o700).create(&path) {
-                Ok(()) => return Ok(Scratch(path)),
+                Ok(()) => {
+                    let claimed = File::open(&path).ok();
+                    claimed.iter().for_each(leftovers::claim);
+                    return Ok(Scratch { path, _claimed: claimed });
+                }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(failed(format!("make `{}`", path.display()), &error)),
             }
@@ -312,7 +328,7 @@ impl Scratch {
     }
 
     pub(crate) fn path(&self) -> &Path {
-        &self.0
+        &self.path
     }
 
     pub(crate) fn add(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
@@ -329,7 +345,7 @@ impl Scratch {
     }
 
     fn make(&self, name: &str) -> Result<File, Error> {
-        let path = self.0.join(name);
+        let path = self.path.join(name);
         OpenOptions::new()
             .write(true)
             .create_new(true)
@@ -341,6 +357,6 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        fs::remove_dir_all(&self.0).ok();
+        fs::remove_dir_all(&self.path).ok();
     }
 }

@@ -3,6 +3,7 @@
 mod content;
 mod exec;
 mod file;
+mod leftovers;
 
 use serde::{Deserialize, Serialize};
 

@@ -6,6 +6,8 @@ use crate::{Change, Error, Exec, Expect, Host, Plan, Write};
 
 const POLICY: &str = "/usr/sbin/policy-rc.d";
 const POLICY_KEPT: &str = "/usr/sbin/policy-rc.d.kubeon-run";
+/// The line that tells ours from the host's own.
+const POLICY_MARK: &str = "# Written by kubeon-run while apt runs.";
 
 impl Args {
     /// Returns a command line of `apt-get` with what the arguments ask of all of them.
@@ -52,15 +54,31 @@ impl Args {
         });
         let Some(code) = self.policy_rc_d else { return Ok(vec![exec]) };
         // invoke-rc.d asks this program whether a service may start.
-        let script = format!("#!/bin/sh\nexit {code}\n");
+        let script = format!("#!/bin/sh\n{POLICY_MARK}\nexit {code}\n");
         let policy = Change::Write(Write { mode: Some(0o755), ..Write::new(POLICY, script) });
+        let put_back = Change::Rename { path: POLICY_KEPT.into(), to: POLICY.into() };
+        let left = self.left_policy(host)?;
+        if let Some(undo) = left.into_iter().next() {
+            // The host's own, if there is one, is kept already.
+            return Ok(vec![policy, exec, undo]);
+        }
         Ok(if host.lstat(POLICY)?.is_some() {
-            let keep = Change::Rename { path: POLICY.into(), to: POLICY_KEPT.into() };
-            let put_back = Change::Rename { path: POLICY_KEPT.into(), to: POLICY.into() };
-            vec![keep, policy, exec, put_back]
+            vec![Change::Rename { path: POLICY.into(), to: POLICY_KEPT.into() }, policy, exec, put_back]
         } else {
             vec![policy, exec, Change::Remove { path: POLICY.into() }]
         })
+    }
+
+    /// Returns what takes away the policy of a run before this one that was cut short while apt ran.
+    pub(super) fn left_policy(&self, host: &dyn Host) -> Result<Vec<Change>, Error> {
+        let ours = || host.read(POLICY).map(|text| text.is_some_and(|text| String::from_utf8_lossy(&text).contains(POLICY_MARK)));
+        if self.policy_rc_d.is_none() || !ours()? {
+            return Ok(Vec::new());
+        }
+        Ok(vec![match host.lstat(POLICY_KEPT)? {
+            Some(_) => Change::Rename { path: POLICY_KEPT.into(), to: POLICY.into() },
+            None => Change::Remove { path: POLICY.into() },
+        }])
     }
 
     /// Tries a command line without doing it; `None` when it would do nothing.

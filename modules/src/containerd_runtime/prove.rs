@@ -16,6 +16,7 @@ const LIMIT_S: u64 = 90;
 const SCRIPT: &str = r#"#!/bin/sh
 here={scratch}
 root=
+[ -d "$3" ] && find "$3" -maxdepth 1 -name '.kubeon-proof.??????' -mmin +60 -exec rm -rf --one-file-system {} + 2>/dev/null
 [ -d "$3" ] && root=$(mktemp -d "$3/.kubeon-proof.XXXXXX" 2>/dev/null)
 [ -n "$root" ] || root=$here/root
 "$1" --config "$here/config.toml" --root "$root" --state "$here/state" --address "$here/c.sock" >"$here/log" 2>&1 &
