@@ -3,17 +3,20 @@
 
 mod common;
 
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use common::program::{Project, files};
+use common::secrets::Secrets;
 use common::sshd::{Sshd, User};
 
 const VAULT_PASSWORD: &str = "vault-Pass-7Hq2";
 const VAULTED: &str = "vaulted-S3cr3t-Zx81";
 const UNLOGGED: &str = "unlogged-S3cr3t-Ab42";
 const BECOME_PASSWORD: &str = "become-Pass-Qr55";
+/// Written in no vault: the arguments that take it make it a secret.
+const URL_PASSWORD: &str = "url-Pass-Vb18";
 
 /// [`VAULTED`] under [`VAULT_PASSWORD`].
 const VARIABLES: &str = "
@@ -43,94 +46,82 @@ const PLAYBOOK: &str = "
     - {name: logged file, copy: {content: '{{ vaulted }}', dest: '{{ keep }}'}, diff: true}
     - {name: takes a moment, command: sleep 0.4}
     - {name: a wrong argument, file: {path: '{{ vaulted }}', state: directory}, ignore_errors: true}
+    - name: fetched
+      get_url: {url: '{{ site }}/file', dest: '{{ keep }}-fetched', url_username: me, url_password: '{{ url_password }}'}
+    - {name: asked, uri: {url: '{{ site }}/file', user: me, password: '{{ url_password }}', force_basic_auth: true}}
+    - name: not there
+      get_url: {url: '{{ site }}/nothing', dest: '{{ keep }}-nothing', username: me, password: '{{ url_password }}'}
+      ignore_errors: true
+    - {name: in the address, uri: {url: 'http://me:{{ vaulted }}@{{ site[7:] }}/nothing'}, ignore_errors: true}
+    - {name: apart, command: {cmd: cat, stdin: '{{ vaulted }}'}, async: 20, poll: 1}
+    - {name: not logged apart, command: {cmd: cat, stdin: '{{ unlogged }}'}, async: 20, poll: 1, no_log: true}
     - {name: fails, fail: {msg: 'because of {{ vaulted }}'}}
 ";
 
-/// Watches the arguments and environments of all processes.
-struct Watch {
-    stop: Arc<AtomicBool>,
-    thread: std::thread::JoinHandle<Vec<String>>,
+fn secrets() -> Secrets {
+    // The last ones are the vaulted one and `me:URL_PASSWORD` in base64.
+    let encoded = ["dmF1bHRlZC1TM2NyM3QtWng4MQ", "bWU6dXJsLVBhc3MtVmIxO"];
+    Secrets::new(&[VAULT_PASSWORD, VAULTED, UNLOGGED, BECOME_PASSWORD, URL_PASSWORD, encoded[0], encoded[1]])
 }
 
-impl Watch {
-    fn start() -> Watch {
-        let stop = Arc::new(AtomicBool::new(false));
-        let told = stop.clone();
-        let thread = std::thread::spawn(move || {
-            let mut seen = Vec::new();
-            while !told.load(Ordering::Relaxed) {
-                for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
-                    for name in ["cmdline", "environ"] {
-                        let bytes = std::fs::read(entry.path().join(name)).unwrap_or_default();
-                        let text = String::from_utf8_lossy(&bytes).replace('\0', " ");
-                        if secrets_in(&text).is_some() && !seen.contains(&text) {
-                            seen.push(text);
-                        }
-                    }
-                }
-                std::thread::sleep(std::time::Duration::from_millis(2));
-            }
-            seen
-        });
-        Watch { stop, thread }
-    }
-
-    fn end(self) -> Vec<String> {
-        self.stop.store(true, Ordering::Relaxed);
-        self.thread.join().expect("the watch ends")
-    }
+/// A site that has one file, and returns the address of it.
+fn site() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            std::thread::spawn(move || answer(stream));
+        }
+    });
+    format!("http://{address}")
 }
 
-/// Returns the first secret in a text.
-fn secrets_in(text: &str) -> Option<&'static str> {
-    [VAULT_PASSWORD, VAULTED, UNLOGGED, BECOME_PASSWORD, "dmF1bHRlZC1TM2NyM3QtWng4MQ"]
-        .into_iter()
-        .find(|secret| text.contains(secret))
-}
-
-fn none_in(what: &str, text: &str) {
-    if let Some(secret) = secrets_in(text) {
-        let line = text.lines().find(|line| line.contains(secret)).unwrap_or_default();
-        panic!("`{secret}` is in {what}: {line}");
-    }
+fn answer(mut stream: TcpStream) {
+    let mut lines = BufReader::new(stream.try_clone().expect("a clone")).lines();
+    let first = lines.next().and_then(Result::ok).unwrap_or_default();
+    while lines.next().and_then(Result::ok).is_some_and(|line| !line.is_empty()) {}
+    let (status, body) = if first.contains("/file") { ("200 OK", "content") } else { ("404 Not Found", "") };
+    let length = body.len();
+    write!(stream, "HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}").ok();
 }
 
 /// Runs the playbook in several forms and looks for secrets in everything that is left.
 fn run(project: &Project, places: &[std::path::PathBuf]) {
+    let secrets = secrets();
     project.write("secret.yml", VARIABLES).write("site.yml", PLAYBOOK);
     project.write("vault-password", &format!("{VAULT_PASSWORD}\n"));
     project.write("become-password", &format!("{BECOME_PASSWORD}\n"));
     let keep = project.path("kept");
-    let extra = format!("{{\"unlogged\": \"{UNLOGGED}\", \"keep\": \"{}\"}}", keep.display());
-    project.write("extra.json", &extra);
+    let extra = serde_json::json!({"unlogged": UNLOGGED, "keep": keep, "url_password": URL_PASSWORD, "site": site()});
+    project.write("extra.json", &extra.to_string());
     let options =
         ["--vault-password-file", "vault-password", "--become-password-file", "become-password", "-e", "@extra.json"];
     for form in [["--output", "lines"], ["--output", "json"], ["--output", "junit"]] {
-        let watch = Watch::start();
+        let watch = secrets.watch();
         let mut command = project.command(&["site.yml", "-vvvv"]);
         command.args(options).args(form).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child: Child = command.spawn().expect("the program starts");
         let output = child.wait_with_output().expect("its output");
-        let seen = watch.end();
+        watch.end();
         let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         assert_eq!(output.status.code(), Some(2), "{stdout}{stderr}");
         assert!(stdout.contains("********"), "nothing was hidden in {stdout}");
-        none_in("stdout", &stdout);
-        none_in("stderr", &stderr);
-        assert_eq!(seen, Vec::<String>::new(), "processes show secrets");
+        secrets.none_in("stdout", &stdout);
+        secrets.none_in("stderr", &stderr);
         let folder = project.record();
         for file in files(&folder) {
-            none_in(&file.display().to_string(), &std::fs::read_to_string(&file).expect("a record"));
+            secrets.none_in(&file.display().to_string(), &std::fs::read_to_string(&file).expect("a record"));
         }
         // The last run wrote it: the tasks did their work.
         assert_eq!(std::fs::read_to_string(&keep).expect("a file"), VAULTED);
         std::fs::remove_file(&keep).expect("a file");
         std::fs::remove_file(project.path("kept-unlogged")).expect("a file");
+        assert_eq!(std::fs::read_to_string(project.path("kept-fetched")).expect("a file"), "content");
     }
     for place in places {
         for file in files(place) {
             let text = String::from_utf8_lossy(&std::fs::read(&file).unwrap_or_default()).into_owned();
-            none_in(&file.display().to_string(), &text);
+            secrets.none_in(&file.display().to_string(), &text);
         }
     }
 }
@@ -159,13 +150,14 @@ fn none_over_ssh_with_a_password_for_sudo() {
     project.write(".ssh/known_hosts", &known);
     let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         run(&project, &[user.home.clone(), project.path(".local")]);
-        none_in("sshd's log", &sshd.log());
+        let secrets = secrets();
+        secrets.none_in("sshd's log", &sshd.log());
         let sudo = std::fs::read_to_string(log(&sshd)).unwrap_or_default();
         assert!(sudo.contains(name), "sudo wrote no log: {sudo}");
-        none_in("sudo's log", &sudo);
+        secrets.none_in("sudo's log", &sudo);
         let journal = Command::new("journalctl").args(["--since", "-5min", "--no-pager"]).output();
         if let Ok(journal) = journal {
-            none_in("the journal", &String::from_utf8_lossy(&journal.stdout));
+            secrets.none_in("the journal", &String::from_utf8_lossy(&journal.stdout));
         }
     }));
     std::fs::remove_file(&sudoers).ok();

@@ -436,20 +436,26 @@ impl ItemRun<'_> {
         let end = Instant::now() + Duration::from_secs_f64(seconds);
         loop {
             self.world.sleep(Duration::from_secs_f64(poll));
-            let request = wire::Task {
-                id: self.world.next_id(),
-                module: "async_status".to_owned(),
-                args: [("jid".to_owned(), job.into())].into_iter().collect(),
-                ..wire::Task::default()
-            };
-            let result = self.send(&request, &Contents::default())?;
+            let result = self.ask_job(job, "status")?;
             if result.get("finished").is_some_and(|finished| truth(finished) && *finished != Value::Int(0)) {
+                // Nobody asks for it again, and what it returned may be secret.
+                self.ask_job(job, "cleanup").ok();
                 return Ok(result);
             }
             if Instant::now() > end || self.world.is_interrupted() {
                 return Err(Failure::message(format!("the task was not done within its {seconds} s")));
             }
         }
+    }
+
+    fn ask_job(&self, job: &str, mode: &str) -> Result<Map, Failure> {
+        let request = wire::Task {
+            id: self.world.next_id(),
+            module: "async_status".to_owned(),
+            args: [("jid".to_owned(), job.into()), ("mode".to_owned(), mode.into())].into_iter().collect(),
+            ..wire::Task::default()
+        };
+        self.send(&request, &Contents::default())
     }
 }
 

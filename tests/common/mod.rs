@@ -5,5 +5,6 @@
 #[cfg(feature = "labs")]
 pub mod lab;
 pub mod program;
+pub mod secrets;
 pub mod sshd;
 pub mod terminal;
