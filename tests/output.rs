@@ -546,22 +546,7 @@ fn a_terminal_shows_what_goes_on() {
 "
         ),
     );
-    let program = env!("CARGO_BIN_EXE_kubeon-run");
-    let mut terminal = project.command(&[]);
-    let line = format!("stty rows 24 cols 100; {program} -i hosts site.yml; echo code $?");
-    let mut command = std::process::Command::new("script");
-    for (name, value) in terminal.get_envs().filter_map(|(name, value)| Some((name, value?))) {
-        command.env(name, value);
-    }
-    terminal.env_remove("TERM");
-    let child = command
-        .env("TERM", "xterm")
-        .current_dir(project.folder.path())
-        .args(["-q", "-f", "-e", "-c", &line, "typescript"])
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .spawn();
-    let mut child = child.expect("`script` of util-linux");
+    let mut child = on_a_terminal(&project, "site.yml");
     until("the task's own words", || project.read("typescript").contains("downloading"));
     project.write("go", "");
     child.wait().expect("an end");
@@ -587,6 +572,63 @@ fn a_terminal_shows_what_goes_on() {
     let first = text.split("PLAY [one]").next().expect("a first part");
     let kept = first.lines().filter(|line| !line.trim().is_empty() && !line.contains('·')).count();
     assert!(kept < 20, "{kept} lines: {first}");
+}
+
+/// A run of many hosts ends with those that have news, in a person's sight; elsewhere each has its line.
+#[test]
+fn a_terminal_lists_only_hosts_with_news_at_the_end() {
+    let hosts: String = (1..=40).map(|number| format!("n{number} ansible_connection=local\n")).collect();
+    let project = Project::new(&hosts);
+    project.write(
+        "site.yml",
+        "
+- hosts: all
+  gather_facts: false
+  tasks:
+    - {name: changes, set_fact: {x: 1}, changed_when: \"inventory_hostname in ['n7', 'n30']\"}
+    - {name: fails, assert: {that: inventory_hostname != 'n20'}}
+",
+    );
+    let counts = |changed, failed, ok| {
+        format!(
+            "ok={ok}    changed={changed}    unreachable=0    failed={failed}    skipped=0    rescued=0    ignored=0   "
+        )
+    };
+    on_a_terminal(&project, "site.yml").wait().expect("an end");
+    let text = plain(&project.read("typescript"));
+    let (_, recap) = text.split_once("PLAY RECAP").expect("a recap");
+    // Lines end where they end: nothing fills them up to the terminal's edge.
+    let recap: Vec<&str> = recap.lines().filter(|line| !line.is_empty()).skip(1).take(4).collect();
+    assert_eq!(
+        recap,
+        [
+            "37 hosts: ok, nothing changed".to_owned(),
+            format!("{:<26} : {}", "n30", counts(1, 0, 2)),
+            format!("{:<26} : {}", "n7", counts(1, 0, 2)),
+            format!("{:<26} : {}", "n20", counts(0, 1, 1)),
+        ],
+        "{text}"
+    );
+    let elsewhere = project.run(&["site.yml"]);
+    let (_, recap) = elsewhere.stdout.split_once("PLAY RECAP").expect("a recap");
+    assert_eq!(recap.lines().filter(|line| line.contains(" : ok=")).count(), 40, "{recap}");
+}
+
+/// Starts a run on a terminal, which `script` makes and writes down in `typescript`.
+fn on_a_terminal(project: &Project, playbook: &str) -> std::process::Child {
+    let program = env!("CARGO_BIN_EXE_kubeon-run");
+    let line = format!("stty rows 24 cols 100; {program} -i hosts {playbook}; echo code $?");
+    let alone = project.command(&[]);
+    let mut command = std::process::Command::new("script");
+    command.envs(alone.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let child = command
+        .env("TERM", "xterm")
+        .current_dir(project.folder.path())
+        .args(["-q", "-f", "-e", "-c", &line, "typescript"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn();
+    child.expect("`script` of util-linux")
 }
 
 /// Returns text without what moves the cursor or colours.

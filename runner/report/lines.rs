@@ -9,7 +9,8 @@ use super::outcome::{CENSORED_ITEM, censored, explanation, includes, is_meta, pa
 
 use super::Reporter;
 use super::diff;
-use super::event::{Counts, Event, Outcome, Recap, Status, TaskInfo, TaskKind};
+use super::event::{Event, Outcome, Recap, Status, TaskInfo, TaskKind};
+use super::recap;
 use super::secrets;
 use super::style::{Color, Style};
 
@@ -30,6 +31,8 @@ pub struct LineOptions {
     pub yaml: bool,
     /// Whether the values of `set_stats` are shown at the end.
     pub show_custom_stats: bool,
+    /// Whether the recap of many hosts lists only those with news.
+    pub condense_recap: bool,
 }
 
 impl Default for LineOptions {
@@ -43,6 +46,7 @@ impl Default for LineOptions {
             yaml: false,
             show_custom_stats: false,
             debug: false,
+            condense_recap: false,
         }
     }
 }
@@ -290,10 +294,10 @@ impl<W: Write, E: Write> Lines<W, E> {
         if always || self.options.verbosity > 2 { indented(&sorted) } else { one_line(&sorted) }
     }
 
-    pub(super) fn recap(&mut self, recap: &Recap) {
+    fn recap(&mut self, recap: &Recap) {
         self.head("PLAY RECAP");
-        for (host, counts) in &recap.hosts {
-            let line = self.recap_line(host, counts);
+        let condense = self.options.condense_recap;
+        for line in if condense { recap::condensed(recap, self.style) } else { recap::lines(recap, self.style) } {
             writeln!(self.out, "{}", secrets::hide(&line)).ok();
         }
         writeln!(self.out).ok();
@@ -302,32 +306,6 @@ impl<W: Write, E: Write> Lines<W, E> {
             let custom = one_line(&sorted(Json::Object(recap.custom.to_json())));
             writeln!(self.out, "\tRUN: {}", secrets::hide(&custom)).ok();
         }
-    }
-
-    fn recap_line(&self, host: &str, counts: &Counts) -> String {
-        let part = |name: &str, count: u64, color: Color| {
-            let text = format!("{name}={count:<4}");
-            if count > 0 { self.style.paint(&text, color) } else { text }
-        };
-        let color = if counts.failed > 0 || counts.unreachable > 0 {
-            Color::Error
-        } else if counts.changed > 0 {
-            Color::Changed
-        } else {
-            Color::Ok
-        };
-        let host = format!("{host:<26}");
-        format!(
-            "{} : {} {} {} {} {} {} {}",
-            self.style.paint(&host, color),
-            part("ok", counts.ok, Color::Ok),
-            part("changed", counts.changed, Color::Changed),
-            part("unreachable", counts.unreachable, Color::Unreachable),
-            part("failed", counts.failed, Color::Error),
-            part("skipped", counts.skipped, Color::Skip),
-            part("rescued", counts.rescued, Color::Ok),
-            part("ignored", counts.ignored, Color::Warn),
-        )
     }
 }
 

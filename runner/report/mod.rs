@@ -9,6 +9,7 @@ mod minimal;
 mod outcome;
 pub mod past;
 mod progress;
+mod recap;
 mod record;
 pub mod secrets;
 pub(crate) mod style;

@@ -56,13 +56,14 @@ pub struct Progress {
 impl Progress {
     pub fn new(options: LineOptions) -> Progress {
         let buffer = Buffer::default();
+        let verbose = options.verbosity > 0;
         Progress {
             draw: MultiProgress::with_draw_target(ProgressDrawTarget::stdout()),
             bars: Vec::new(),
-            lines: Lines::new(buffer.clone(), buffer.clone(), options),
+            lines: Lines::new(buffer.clone(), buffer.clone(), LineOptions { condense_recap: !verbose, ..options }),
             buffer,
             style: Style { on: options.color },
-            verbose: options.verbosity > 0,
+            verbose,
             started: Instant::now(),
             drawn: Instant::now(),
             play: None,
@@ -74,8 +75,14 @@ impl Progress {
 
     /// Shows text above what goes on.
     fn print(&self, text: &str) {
+        let text = secrets::hide(text);
         // A terminal that is gone can't be told.
-        self.draw.println(secrets::hide(text)).ok();
+        if self.bars.is_empty() {
+            // What indicatif writes last it fills up with blanks, where a line is to end: whoever copies it would get them.
+            writeln!(std::io::stdout(), "{text}").ok();
+        } else {
+            self.draw.println(text).ok();
+        }
     }
 
     /// Shows an event as it is shown where there is no terminal.
