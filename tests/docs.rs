@@ -1,10 +1,13 @@
-//! The generated pages and schemas under `docs/` are those of this program. `UPDATE_DOCS=1 cargo test --test docs`
-//! writes them.
+//! The generated pages and schemas under `docs/` are those of this program; `UPDATE_DOCS=1 cargo test --test docs`
+//! writes them. What pages show, generated or not, is taken by the program.
+
+mod common;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use common::program::Project;
 use kubeon_run::{action, doc};
 
 /// What must lie under `docs/`, by path.
@@ -69,4 +72,126 @@ fn every_page_has_a_sentence_and_an_example() {
         }
     }
     assert!(poor.is_empty(), "no sentence or no example in the doc comment of Args: {poor:?}");
+}
+
+/// The pages that people read, by their path from the root.
+fn pages() -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut pages = vec![PathBuf::from("README.md"), PathBuf::from("CONTRIBUTING.md")];
+    for folder in ["docs", "docs/modules"] {
+        for entry in fs::read_dir(root.join(folder)).expect("a folder") {
+            let name = entry.expect("an entry").file_name();
+            if Path::new(&name).extension().is_some_and(|extension| extension == "md") {
+                pages.push(Path::new(folder).join(name));
+            }
+        }
+    }
+    pages.sort();
+    pages
+}
+
+fn text_of(page: &Path) -> String {
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(page)).expect("a page")
+}
+
+/// The YAML that a page shows.
+fn yaml_of(page: &Path) -> Vec<String> {
+    let text = text_of(page);
+    let blocks = text.split("\n```yaml\n").skip(1);
+    blocks.map(|rest| rest.split("```").next().expect("a first part").to_owned()).collect()
+}
+
+/// The files that examples name, which belong to whoever copies the example.
+const NAMED: [(&str, &str); 8] = [
+    ("kubelet.yaml", "kind: KubeletConfiguration\n"),
+    ("deploy.pub", "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIE1hZGVGb3JUaGVFeGFtcGxlT25seUFuZE5vdGhpbmdF\n"),
+    ("nvidia.asc", "a key\n"),
+    ("nvidia-device-plugin.yml.j2", "kind: DaemonSet\n"),
+    ("nginx.conf.j2", "user www-data;\n"),
+    ("files/check-disks.sh", "#!/bin/sh\n"),
+    ("gpu.yml", "- hosts: all\n  tasks: []\n"),
+    ("roles/gpu_node/tasks/check.yml", "- ping:\n"),
+];
+
+/// Every playbook, task and inventory that a page shows passes `kubeon-run check`; every pod is one that gets a GPU.
+#[test]
+fn examples_are_right() {
+    let project = Project::new("node ansible_connection=local\n");
+    for (name, text) in NAMED {
+        project.write(name, text);
+    }
+    let mut playbooks = Vec::new();
+    for page in pages() {
+        for (number, block) in yaml_of(&page).into_iter().enumerate() {
+            let first = block.lines().find(|line| !line.starts_with('#')).unwrap_or_default();
+            // Named for the page, so that a mistake tells it.
+            let name = format!("{}-{number}.yml", page.display().to_string().replace(['/', '.'], "-"));
+            if first.starts_with("all:") {
+                project.write(&name, &block);
+                told_nothing(&project, &["inventory", "--list", "-i", &name]);
+            } else if first.starts_with("apiVersion:") {
+                asks_for_whole_gpus(&page, &block);
+            } else if first.starts_with("- hosts:") || block.contains("\n  hosts:") || first.contains("import_playbook")
+            {
+                project.write(&name, &block);
+                playbooks.push(name);
+            } else if first.starts_with("- ") {
+                let tasks: String = block.lines().map(|line| format!("    {line}\n")).collect();
+                project.write(&name, &format!("- hosts: all\n  tasks:\n{tasks}"));
+                playbooks.push(name);
+            } else {
+                // A module's case, which CONTRIBUTING.md shows, says so in its first line.
+                assert!(
+                    page.ends_with("CONTRIBUTING.md") && first.starts_with("args:"),
+                    "what is this? {page:?}: {block}"
+                );
+            }
+        }
+    }
+    assert!(playbooks.len() > action::documented().len() / 2, "the examples were not found: {playbooks:?}");
+    let mut arguments = vec!["check", "-i", "hosts"];
+    arguments.extend(playbooks.iter().map(String::as_str));
+    told_nothing(&project, &arguments);
+}
+
+/// Runs the program, which must end well and have nothing to complain of.
+#[track_caller]
+fn told_nothing(project: &Project, arguments: &[&str]) {
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_kubeon-run"))
+        .env("ANSIBLE_CONFIG", "/dev/null")
+        .current_dir(project.folder.path())
+        .args(arguments)
+        .output()
+        .expect("the program starts");
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && told.is_empty(), "{arguments:?}: {told}");
+}
+
+/// Kubernetes gives a GPU only whole, and only where what is asked for is what is allowed.
+fn asks_for_whole_gpus(page: &Path, manifest: &str) {
+    let pod: serde_json::Value = serde_yaml::from_str(manifest).expect("YAML");
+    for container in pod["spec"]["containers"].as_array().expect("containers") {
+        let resources = &container["resources"];
+        let gpus = &resources["limits"]["nvidia.com/gpu"];
+        assert!(gpus.as_u64().is_some_and(|gpus| gpus > 0), "{page:?}: {container}");
+        assert!(resources["requests"]["nvidia.com/gpu"].is_null() || resources["requests"]["nvidia.com/gpu"] == *gpus);
+    }
+}
+
+/// The commands that pages show are ones that the command line takes.
+#[test]
+fn commands_are_taken() {
+    let project = Project::new("");
+    let mut found = 0;
+    for page in pages() {
+        for line in text_of(&page).lines().filter(|line| line.starts_with("    kubeon-run ")) {
+            let line = line.split(" #").next().expect("a first part").split(['|', '>']).next().expect("a first part");
+            let mut words: Vec<String> = line.split_whitespace().skip(1).map(str::to_owned).collect();
+            words.push("--help".to_owned());
+            // What comes before `--help` is parsed before it is heeded.
+            told_nothing(&project, &words.iter().map(String::as_str).collect::<Vec<_>>());
+            found += 1;
+        }
+    }
+    assert!(found > 10, "only {found} commands were found");
 }
