@@ -1,4 +1,4 @@
-mod key;
+pub(crate) mod key;
 mod keyring;
 mod look;
 mod offer;
@@ -18,6 +18,7 @@ use crate::apt::{explain, lock};
 use crate::apt_repo::keyring::date;
 use crate::apt_repo::offer::Offer;
 use crate::apt_repo::sources::{FOLDER, Named, Source};
+use crate::shared::State;
 use crate::{Change, Content, Done, Error, ErrorKind, Exec, Expect, Host, Module, Plan, Probe, Write};
 
 /// Add a signed apt repository, proven by the packages that it offers.
@@ -95,14 +96,6 @@ enum Format {
     List,
     /// A stanza in `NAME.sources`.
     Deb822,
-}
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-enum State {
-    #[default]
-    Present,
-    Absent,
 }
 
 fn toolkit() -> String {

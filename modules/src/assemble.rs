@@ -1,10 +1,9 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::attributes::Wanted;
 use crate::pattern::{Flags, Pattern};
-use crate::rewrite::Rewrite;
-use crate::{Algorithm, Content, Error, ErrorKind, FileKind, Host, Mode, Module, Plan, paths};
+use crate::shared::{Edit, Owner, yes};
+use crate::{Algorithm, Content, Error, ErrorKind, FileKind, Host, Module, Plan, paths};
 
 /// Put a file together from the files of a directory, in the order of their names.
 ///
@@ -38,24 +37,12 @@ pub(super) struct Args {
     #[serde(default = "yes")]
     #[expect(dead_code, reason = "acts where fragments are read, before they are sent")]
     decrypt: bool,
-    /// Keep what was there beside it, with the time in its name.
-    #[serde(default)]
-    backup: bool,
-    /// A command that must accept the new content before it is put in place; `%s` stands for a file that holds it.
-    validate: Option<String>,
-    /// Permission bits such as "0644", or clauses such as `u=rw,g=r`.
-    mode: Option<Mode>,
-    /// The owner's name or number.
-    owner: Option<String>,
-    /// The group's name or number.
-    group: Option<String>,
-    /// Write into the file where it can't be replaced, such as one that is mounted by itself.
-    #[serde(default)]
-    unsafe_writes: bool,
-}
-
-fn yes() -> bool {
-    true
+    #[serde(rename = "+edit")]
+    #[schemars(flatten)]
+    edit: Edit,
+    #[serde(rename = "+owner")]
+    #[schemars(flatten)]
+    owner: Owner,
 }
 
 impl Module for Args {
@@ -70,14 +57,8 @@ impl Module for Args {
             }
             (None, None) => return Err(Error::new(ErrorKind::Arguments, "missing `src`")),
         };
-        let wanted = Wanted::new(host, self.mode.as_ref(), self.owner.as_deref(), self.group.as_deref())?;
-        let rewrite = Rewrite {
-            wanted: &wanted,
-            backup: self.backup,
-            validate: self.validate.as_deref(),
-            in_place: self.unsafe_writes,
-            replace_link: false,
-        };
+        let wanted = self.owner.wanted(host)?;
+        let rewrite = self.edit.rewrite(&wanted);
         let mut changes = Vec::new();
         rewrite.plan(host, &dest, &content, &mut changes)?;
         let mut plan = Plan::from(changes).with("dest", dest.as_str());

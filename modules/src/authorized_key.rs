@@ -6,6 +6,7 @@ use serde::Deserialize;
 
 use crate::attributes::{Account, Wanted, account_of, missing_parents};
 use crate::rewrite::{Rewrite, bare, lines_of};
+use crate::shared::{State, yes};
 use crate::{Change, Content, Error, ErrorKind, Host, Mode, Module, Plan, paths, transfer};
 
 /// Keep a key in a user's `authorized_keys` file, or keep it out.
@@ -43,19 +44,6 @@ pub(super) struct Args {
     /// Whether the server of a URL must prove who it is.
     #[serde(default = "yes")]
     validate_certs: bool,
-}
-
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-#[schemars(inline)]
-enum State {
-    Absent,
-    #[default]
-    Present,
-}
-
-fn yes() -> bool {
-    true
 }
 
 /// A line of the file. Source: `sshd(8)`, "AUTHORIZED_KEYS FILE FORMAT".

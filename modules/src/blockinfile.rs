@@ -1,10 +1,10 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::attributes::Wanted;
 use crate::pattern::{Flags, Pattern};
-use crate::rewrite::{Edited, Rewrite, lines_of};
-use crate::{Error, ErrorKind, Host, Mode, Module, Plan};
+use crate::rewrite::{Edited, lines_of};
+use crate::shared::{Edit, Owner, State};
+use crate::{Error, ErrorKind, Host, Module, Plan};
 
 /// Keep a block of lines in a text file, between two lines that mark it.
 ///
@@ -49,29 +49,12 @@ pub(super) struct Args {
     /// Make the file, and its folders, where there is none.
     #[serde(default)]
     create: bool,
-    /// Keep what was there beside it, with the time in its name.
-    #[serde(default)]
-    backup: bool,
-    /// A command that must accept the new content before it is put in place; `%s` stands for a file that holds it.
-    validate: Option<String>,
-    /// Permission bits such as "0644", or clauses such as `u=rw,g=r`.
-    mode: Option<Mode>,
-    /// The owner's name or number.
-    owner: Option<String>,
-    /// The group's name or number.
-    group: Option<String>,
-    /// Write into the file where it can't be replaced, such as one that is mounted by itself.
-    #[serde(default)]
-    unsafe_writes: bool,
-}
-
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-#[schemars(inline)]
-enum State {
-    Absent,
-    #[default]
-    Present,
+    #[serde(rename = "+edit")]
+    #[schemars(flatten)]
+    edit: Edit,
+    #[serde(rename = "+owner")]
+    #[schemars(flatten)]
+    owner: Owner,
 }
 
 fn marker() -> String {
@@ -97,15 +80,9 @@ impl Module for Args {
         if [&self.marker, &self.marker_begin, &self.marker_end].iter().any(|text| text.contains('\n')) {
             return Err(bad("a marker is one line"));
         }
-        let wanted = Wanted::new(host, self.mode.as_ref(), self.owner.as_deref(), self.group.as_deref())?;
+        let wanted = self.owner.wanted(host)?;
         let edited = Edited::read(host, &self.path)?;
-        let rewrite = Rewrite {
-            wanted: &wanted,
-            backup: self.backup,
-            validate: self.validate.as_deref(),
-            in_place: self.unsafe_writes,
-            replace_link: false,
-        };
+        let rewrite = self.edit.rewrite(&wanted);
         let old = match (&edited.bytes, self.state) {
             (Some(old), _) => old.as_slice(),
             (None, _) if !self.create => return Err(edited.missing()),

@@ -2,7 +2,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::invocation::{self, Invocation};
+use crate::invocation;
+use crate::shared::{Streams, When, yes};
 use crate::{Done, Error, ErrorKind, Exec, Host, Module, Plan, host::Map, paths};
 
 /// Run a command, without a shell.
@@ -20,29 +21,17 @@ pub(super) struct Args {
     cmd: Option<String>,
     /// The command and its arguments as a list.
     argv: Option<Vec<String>>,
-    /// Run it in this folder.
-    chdir: Option<String>,
-    /// Do not run it when this path exists; `*`, `?` and `[…]` match names.
-    creates: Option<String>,
-    /// Run it only when this path exists; `*`, `?` and `[…]` match names.
-    removes: Option<String>,
-    /// What the command reads as its standard input.
-    stdin: Option<String>,
-    /// End `stdin` with a newline.
-    #[serde(default = "yes")]
-    stdin_add_newline: bool,
-    /// Take the empty lines off the end of the output.
-    #[serde(default = "yes")]
-    strip_empty_ends: bool,
+    #[serde(rename = "+when")]
+    #[schemars(flatten)]
+    when: When,
+    #[serde(rename = "+streams")]
+    #[schemars(flatten)]
+    streams: Streams,
     /// Replace `$NAME` and a leading `~` in the arguments.
     #[serde(default = "yes")]
     expand_argument_vars: bool,
     /// Not used: it is `shell` that takes another shell.
     executable: Option<String>,
-}
-
-fn yes() -> bool {
-    true
 }
 
 impl Module for Args {
@@ -63,13 +52,7 @@ impl Module for Args {
             true => argv.iter().map(|word| paths::expand(host, word)).collect::<Result<_, _>>()?,
             false => argv,
         };
-        let invocation = Invocation {
-            chdir: self.chdir.as_deref(),
-            creates: self.creates.as_deref(),
-            removes: self.removes.as_deref(),
-            stdin: self.stdin.as_deref(),
-            stdin_add_newline: self.stdin_add_newline,
-        };
+        let invocation = self.streams.of(self.when.invocation());
         let mut plan = invocation.plan(host, Exec::new(argv), cmd)?;
         if let Some(executable) = &self.executable {
             plan.warnings.push(format!("`command` runs no shell and does not use `executable: {executable}`"));
@@ -78,7 +61,7 @@ impl Module for Args {
     }
 
     fn report(&self, _host: &dyn Host, done: &[Done], result: &mut Map) -> Result<(), Error> {
-        invocation::report(done, self.strip_empty_ends, result);
+        invocation::report(done, self.streams.strip_empty_ends, result);
         Ok(())
     }
 }

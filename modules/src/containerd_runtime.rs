@@ -19,6 +19,7 @@ use crate::containerd_runtime::daemon::{Asked, Daemon, Service};
 use crate::containerd_runtime::prove::Proof;
 use crate::containerd_runtime::record::Record;
 use crate::containerd_runtime::view::View;
+use crate::shared::{State, yes};
 use crate::{Change, Done, Error, ErrorKind, Exec, Expect, Host, Module, Output, Plan, Write};
 
 /// Let containerd start containers through NVIDIA's runtime, proven before it is put in place.
@@ -95,14 +96,6 @@ enum Mode {
     RuntimeClass,
 }
 
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-enum State {
-    #[default]
-    Present,
-    Absent,
-}
-
 fn usual_binary() -> String {
     "/usr/bin/nvidia-container-runtime".to_owned()
 }
@@ -113,10 +106,6 @@ fn usual_name() -> String {
 
 fn usual_service() -> String {
     "containerd".to_owned()
-}
-
-fn yes() -> bool {
-    true
 }
 
 impl Module for Args {

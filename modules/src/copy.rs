@@ -5,6 +5,7 @@ use serde::Deserialize;
 
 use crate::attributes::{Wanted, describe, missing_parents};
 use crate::rewrite::{Rewrite, holds};
+use crate::shared::yes;
 use crate::{Algorithm, Change, Content, Error, ErrorKind, FileKind, Host, Mode, Module, Plan, paths};
 
 /// Put a file, or a directory of files, on the host.
@@ -79,10 +80,6 @@ struct Entry {
     link: Option<String>,
     /// Permission bits, in place of the task's `mode`.
     mode: Option<Mode>,
-}
-
-fn yes() -> bool {
-    true
 }
 
 /// What is to be copied.

@@ -2,6 +2,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::host::Put as _;
+use crate::shared::State;
 use crate::{Change, Diff, Error, ErrorKind, Exec, Host, Module, Plan, Probe, Write};
 
 mod table;
@@ -57,14 +58,6 @@ pub(super) struct Args {
     insertafter: Option<String>,
     /// The variable before which a new one is put.
     insertbefore: Option<String>,
-}
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-enum State {
-    #[default]
-    Present,
-    Absent,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]

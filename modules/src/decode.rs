@@ -1,6 +1,10 @@
 //! Decodes a module's arguments as leniently as users of Ansible expect (`"yes"` is a boolean, `5` a string, `a,b` a
 //! list), and says *which* argument is wrong, so that the runner can point at where it was written.
+//!
+//! A field whose name begins with `+` is a block of arguments that several modules share: its struct takes its fields
+//! from the same mapping. See `shared.rs`.
 
+use std::cell::RefCell;
 use std::fmt;
 
 use serde::de::{self, DeserializeOwned, DeserializeSeed, Deserializer, IntoDeserializer, Visitor};
@@ -105,29 +109,97 @@ struct Object<'a>(&'a Map);
 impl<'de> Deserializer<'de> for Object<'_> {
     type Error = Fault;
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
-        visitor.visit_map(Entries { rest: self.0.iter(), current: None })
+        visitor.visit_map(Entries::of(self.0))
+    }
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Fault> {
+        let whole = Whole { args: self.0, known: RefCell::default() };
+        let strict = fields.iter().any(|field| is_block(field));
+        visitor.visit_map(Entries { fields, whole: Some(&whole), strict, blocks: fields.iter(), ..Entries::of(self.0) })
     }
     serde::forward_to_deserialize_any! {
         bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit unit_struct
-        newtype_struct seq tuple tuple_struct map struct enum identifier ignored_any
+        newtype_struct seq tuple tuple_struct map enum identifier ignored_any
     }
 }
 
+/// Whether a field's name stands for a block of shared arguments.
+fn is_block(field: &str) -> bool {
+    field.starts_with('+')
+}
+
+/// The arguments of a module that has blocks, and which names its blocks have taken.
+struct Whole<'a> {
+    args: &'a Map,
+    known: RefCell<Vec<&'static str>>,
+}
+
+impl Whole<'_> {
+    #[inline(never)]
+    fn unknown(&self, key: &str, fields: &[&str]) -> Fault {
+        let known = self.known.borrow();
+        let names = fields.iter().chain(known.iter()).filter(|name| !is_block(name));
+        let names: Vec<String> = names.map(|name| format!("`{name}`")).collect();
+        Fault::new(format!("unknown field `{key}`, expected one of {}", names.join(", ")), None).at_key(key)
+    }
+}
+
+/// The entries of a mapping: first a block each, then what is written there.
 struct Entries<'a> {
     rest: serde_json::map::Iter<'a>,
     current: Option<(&'a String, &'a Value)>,
+    /// The names of a struct's fields; empty for a mapping of any kind.
+    fields: &'static [&'static str],
+    blocks: std::slice::Iter<'a, &'static str>,
+    whole: Option<&'a Whole<'a>>,
+    /// Whether an entry that neither the struct nor a block knows is an error of ours; one of the struct's otherwise.
+    strict: bool,
+}
+
+impl<'a> Entries<'a> {
+    fn of(map: &'a Map) -> Entries<'a> {
+        Entries { rest: map.iter(), current: None, fields: &[], blocks: [].iter(), whole: None, strict: false }
+    }
+
+    /// Returns the next block's name, or moves on to the next entry that is not another's.
+    #[inline(never)]
+    fn advance(&mut self) -> Result<Option<&'a str>, Fault> {
+        if let Some(block) = self.blocks.by_ref().find(|field| is_block(field)) {
+            return Ok(Some(block));
+        }
+        loop {
+            self.current = self.rest.next();
+            let Some((key, _)) = self.current else { return Ok(None) };
+            let own = self.fields.contains(&key.as_str()) && !is_block(key);
+            match self.whole {
+                Some(whole) if self.strict && !own => {
+                    if !whole.known.borrow().contains(&key.as_str()) || is_block(key) {
+                        return Err(whole.unknown(key, self.fields));
+                    }
+                }
+                // Within a block: the rest is the module's or another block's.
+                None if !self.fields.is_empty() && !own => {}
+                Some(_) | None => return Ok(Some(key)),
+            }
+        }
+    }
 }
 
 impl<'de> de::MapAccess<'de> for Entries<'_> {
     type Error = Fault;
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Fault> {
-        self.current = self.rest.next();
-        let Some((key, _)) = self.current else { return Ok(None) };
-        seed.deserialize(key.as_str().into_deserializer()).map(Some).map_err(|error: Fault| error.at_key(key))
+        let Some(key) = self.advance()? else { return Ok(None) };
+        seed.deserialize(key.into_deserializer()).map(Some).map_err(|error: Fault| error.at_key(key))
     }
     fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, Fault> {
-        let (key, value) = self.current.expect("a value is asked for after its key");
-        seed.deserialize(Lenient(value)).map_err(|error| error.below(key))
+        match self.current {
+            Some((key, value)) => seed.deserialize(Lenient(value, None)).map_err(|error| error.below(key)),
+            None => seed.deserialize(Lenient(&Value::Null, self.whole)),
+        }
     }
 }
 
@@ -137,12 +209,13 @@ impl<'de> de::SeqAccess<'de> for Items<'_> {
     type Error = Fault;
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Fault> {
         let Some((index, value)) = self.0.next() else { return Ok(None) };
-        seed.deserialize(Lenient(value)).map(Some).map_err(|error| error.within(Step::Index(index)))
+        seed.deserialize(Lenient(value, None)).map(Some).map_err(|error| error.within(Step::Index(index)))
     }
 }
 
-/// A value that turns into what is asked of it where a person would say that it is the same.
-struct Lenient<'a>(&'a Value);
+/// A value that turns into what is asked of it where a person would say that it is the same; a block where there is a
+/// whole to take it from.
+struct Lenient<'a>(&'a Value, Option<&'a Whole<'a>>);
 
 impl Lenient<'_> {
     fn wrong(&self, expected: &str) -> Fault {
@@ -218,7 +291,7 @@ impl<'de> Deserializer<'de> for Lenient<'_> {
             },
             Value::String(text) => visitor.visit_str(text),
             Value::Array(items) => visitor.visit_seq(Items(items.iter().enumerate())),
-            Value::Object(entries) => visitor.visit_map(Entries { rest: entries.iter(), current: None }),
+            Value::Object(entries) => visitor.visit_map(Entries::of(entries)),
         }
     }
 
@@ -286,7 +359,7 @@ impl<'de> Deserializer<'de> for Lenient<'_> {
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
         match self.0 {
-            Value::Object(entries) => visitor.visit_map(Entries { rest: entries.iter(), current: None }),
+            Value::Object(entries) => visitor.visit_map(Entries::of(entries)),
             _ => Err(self.wrong("a mapping")),
         }
     }
@@ -294,10 +367,12 @@ impl<'de> Deserializer<'de> for Lenient<'_> {
     fn deserialize_struct<V: Visitor<'de>>(
         self,
         _: &'static str,
-        _: &'static [&'static str],
+        fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Fault> {
-        self.deserialize_map(visitor)
+        let Some(whole) = self.1 else { return self.deserialize_map(visitor) };
+        whole.known.borrow_mut().extend(fields);
+        visitor.visit_map(Entries { fields, ..Entries::of(whole.args) })
     }
 
     fn deserialize_enum<V: Visitor<'de>>(
@@ -354,6 +429,43 @@ mod tests {
             args,
             Ok(Args { name: "5".into(), gid: Some(999), system: true, names: vec!["a".into(), "b".into()], labels })
         );
+    }
+
+    #[derive(Debug, Deserialize, PartialEq)]
+    #[serde(deny_unknown_fields)]
+    struct Shared {
+        #[serde(default, alias = "group")]
+        groups: Vec<String>,
+    }
+
+    #[derive(Debug, Deserialize, PartialEq)]
+    #[serde(deny_unknown_fields)]
+    struct Whole {
+        name: String,
+        #[serde(rename = "+shared")]
+        shared: Shared,
+    }
+
+    fn whole(args: Value) -> Result<Whole, DecodeError> {
+        decode(args.as_object().expect("an object"))
+    }
+
+    #[test]
+    fn a_block_takes_its_fields_from_the_same_mapping() {
+        let shared = Shared { groups: vec!["a".into(), "b".into()] };
+        assert_eq!(whole(json!({"groups": "a,b", "name": "x"})), Ok(Whole { name: "x".into(), shared }));
+        assert_eq!(whole(json!({"name": "x"})).map(|whole| whole.shared.groups), Ok(Vec::new()));
+        for wrong in ["grups", "+shared"] {
+            let error = whole(json!({"group": "a", wrong: 1, "name": "x"})).expect_err("it is unknown");
+            let said = format!("unknown field `{wrong}`, expected one of `name`, `group`, `groups`");
+            assert_eq!((error.message, error.path), (said, vec![Step::Key(wrong.into())]));
+            assert!(error.at_key);
+        }
+        let error = whole(json!({"groups": {}, "name": "x"})).expect_err("a mapping is no list");
+        assert_eq!(error.to_string(), "`groups`: expected a list, found a mapping");
+        let error = whole(json!({"group": "a", "groups": "b", "name": "x"})).expect_err("both are one");
+        assert_eq!(error.message, "duplicate field `groups`");
+        assert_eq!(whole(json!({"groups": "a"})).expect_err("`name` is missing").missing.as_deref(), Some("name"));
     }
 
     #[test]

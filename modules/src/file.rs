@@ -2,6 +2,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::attributes::{Wanted, describe, missing_parents};
+use crate::shared::yes;
 use crate::{Change, Error, ErrorKind, FileKind, Host, Mode, Module, Plan, Stat, Write, clock, paths};
 
 /// Keep a file, directory or link present with its owner and mode, or absent.
@@ -69,10 +70,6 @@ enum State {
     Link,
     /// A file, made empty where it is missing, with its times set.
     Touch,
-}
-
-fn yes() -> bool {
-    true
 }
 
 fn touch_format() -> String {

@@ -7,6 +7,7 @@ use crate::fnmatch::fnmatch;
 use crate::host::Map;
 use crate::inode::{Names, describe};
 use crate::pattern::{Flags, Pattern};
+use crate::shared::yes;
 use crate::{Algorithm, Error, ErrorKind, FileKind, Host, Mode, Module, Plan, Stat, paths};
 
 /// List the files of directories by name, age, size or content.
@@ -94,10 +95,6 @@ enum AgeStamp {
     Ctime,
     #[default]
     Mtime,
-}
-
-fn yes() -> bool {
-    true
 }
 
 /// At least, or at most where it was written with a minus sign.

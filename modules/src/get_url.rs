@@ -6,9 +6,10 @@ use serde::Deserialize;
 use crate::host::Put as _;
 use crate::attributes::{Wanted, describe};
 use crate::host::Map;
-use crate::transfer::{AGENT, FETCH, Transfer, failure};
+use crate::transfer::{FETCH, Transfer, failure};
+use crate::shared::{Http, Owner};
 use crate::{
-    Algorithm, Change, Done, Error, ErrorKind, Exec, Expect, FileKind, Host, Mode, Module, Plan, paths,
+    Algorithm, Change, Done, Error, ErrorKind, Exec, Expect, FileKind, Host, Module, Plan, paths,
 };
 
 /// Download a file to the host.
@@ -40,52 +41,16 @@ pub(super) struct Args {
     /// How long the server may be silent, in seconds.
     #[serde(default = "timeout")]
     timeout: u64,
-    /// The user's name for the server.
-    #[serde(alias = "username")]
-    url_username: Option<String>,
-    /// The user's password for the server.
-    #[serde(alias = "password")]
-    url_password: Option<String>,
-    /// Accepted: name and password are always sent at once.
-    #[serde(default)]
-    #[expect(dead_code, reason = "curl and wget send them at once anyway")]
-    force_basic_auth: bool,
-    /// How to name the program to the server.
-    #[serde(default = "agent")]
-    http_agent: String,
-    /// Whether the server must prove who it is.
-    #[serde(default = "yes")]
-    validate_certs: bool,
-    /// Whether the host's proxy settings are used.
-    #[serde(default = "yes")]
-    use_proxy: bool,
-    /// Whether `~/.netrc` may give name and password.
-    #[serde(default = "yes")]
-    use_netrc: bool,
-    /// A file of the host with the certificates of authorities to trust.
-    ca_path: Option<String>,
-    /// A file of the host with a certificate to show.
-    client_cert: Option<String>,
-    /// A file of the host with the key of `client_cert`.
-    client_key: Option<String>,
-    /// Permission bits such as "0644", or clauses such as `u=rw,g=r`.
-    mode: Option<Mode>,
-    /// The owner's name or number.
-    owner: Option<String>,
-    /// The group's name or number.
-    group: Option<String>,
-}
-
-fn yes() -> bool {
-    true
+    #[serde(rename = "+http")]
+    #[schemars(flatten)]
+    http: Http,
+    #[serde(rename = "+owner")]
+    #[schemars(flatten)]
+    owner: Owner,
 }
 
 fn timeout() -> u64 {
     10
-}
-
-fn agent() -> String {
-    AGENT.to_owned()
 }
 
 /// Downloads beside `$3` and renames. `$1` scratch, `$2` folder, `$4` mode, `$5` owner, `$6` checksum program, `$7`
@@ -119,7 +84,7 @@ mv -f "$new" "$3" || exit 99
 
 impl Module for Args {
     fn plan(&self, host: &dyn Host) -> Result<Plan, Error> {
-        let wanted = Wanted::new(host, self.mode.as_ref(), self.owner.as_deref(), self.group.as_deref())?;
+        let wanted = self.owner.wanted(host)?;
         let mut dest = paths::expand(host, &self.dest)?;
         let into_directory =
             dest.ends_with('/') || host.stat(&dest)?.is_some_and(|stat| stat.kind == FileKind::Directory);
@@ -182,21 +147,7 @@ impl Module for Args {
 
 impl Args {
     fn transfer<'a>(&'a self, url: &'a str) -> Transfer<'a> {
-        Transfer {
-            url,
-            headers: &self.headers,
-            user: self.url_username.as_deref(),
-            password: self.url_password.as_deref(),
-            agent: &self.http_agent,
-            timeout_s: self.timeout,
-            follow_redirects: true,
-            validate_certs: self.validate_certs,
-            use_proxy: self.use_proxy,
-            use_netrc: self.use_netrc,
-            ca_path: self.ca_path.as_deref(),
-            client_cert: self.client_cert.as_deref(),
-            client_key: self.client_key.as_deref(),
-        }
+        self.http.transfer(url, &self.headers, self.timeout)
     }
 
     fn download(

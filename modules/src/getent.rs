@@ -3,6 +3,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::host::Map;
+use crate::shared::yes;
 use crate::{Error, ErrorKind, Host, Module, Plan, Probe};
 
 /// Look up entries of the host's databases, such as `passwd`, `group` and `hosts`, as facts.
@@ -28,10 +29,6 @@ pub(super) struct Args {
     /// Whether a key that is missing fails the task.
     #[serde(default = "yes")]
     fail_key: bool,
-}
-
-fn yes() -> bool {
-    true
 }
 
 impl Module for Args {

@@ -3,6 +3,7 @@ use serde::Deserialize;
 
 use crate::host::Put as _;
 use crate::accounts;
+use crate::shared::State;
 use crate::{Change, Error, ErrorKind, Exec, Host, Module, Plan};
 
 /// Keep a group present or absent.
@@ -38,14 +39,6 @@ pub(super) struct Args {
     gid_min: Option<u32>,
     /// The highest number for a new group.
     gid_max: Option<u32>,
-}
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-enum State {
-    #[default]
-    Present,
-    Absent,
 }
 
 impl Module for Args {

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::cluster::{Api, FIELD_MANAGER, listed, manager_of, refusal, text, yaml};
 use crate::host::Map;
+use crate::shared::State;
 use crate::{Change, Diff, Error, ErrorKind, Host, Module, Plan};
 
 /// Label a node of a Kubernetes cluster, found by its name or by what a host knows of itself.
@@ -57,14 +58,6 @@ pub(super) struct Args {
     kubeconfig: Option<String>,
     /// A context of the kubeconfig; absent stands for its current one.
     context: Option<String>,
-}
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-enum State {
-    #[default]
-    Present,
-    Absent,
 }
 
 /// A label's value; `None` for one that is to go.

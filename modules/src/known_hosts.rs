@@ -5,6 +5,7 @@ use sha1::{Digest, Sha1};
 
 use crate::attributes::{Wanted, missing_parents};
 use crate::rewrite::{Rewrite, bare, lines_of};
+use crate::shared::State;
 use crate::{Change, Content, Error, ErrorKind, Host, Module, Plan, paths};
 
 /// How a hashed name begins. Source: `sshd(8)`, "SSH_KNOWN_HOSTS FILE FORMAT".
@@ -34,15 +35,6 @@ pub(super) struct Args {
     /// Whether the key must be there; `absent` takes all the server's keys out.
     #[serde(default)]
     state: State,
-}
-
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-#[schemars(inline)]
-enum State {
-    Absent,
-    #[default]
-    Present,
 }
 
 fn file() -> String {

@@ -26,6 +26,7 @@ mod pattern;
 mod rewrite;
 mod run;
 mod serve;
+mod shared;
 mod table;
 mod transfer;
 pub mod wire;

@@ -2,10 +2,10 @@ use crate::host::Put as _;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::attributes::Wanted;
 use crate::pattern::{Flags, Found, Pattern, Template};
-use crate::rewrite::{Edited, Rewrite, bare, lines_of};
-use crate::{Done, Error, ErrorKind, Host, Mode, Module, Plan, host::Map};
+use crate::rewrite::{Edited, bare, lines_of};
+use crate::shared::{Edit, Owner, State};
+use crate::{Done, Error, ErrorKind, Host, Module, Plan, host::Map};
 
 /// Keep a line in a text file, or keep lines out of it.
 ///
@@ -45,29 +45,12 @@ pub(super) struct Args {
     /// Make the file, and its folders, where there is none.
     #[serde(default)]
     create: bool,
-    /// Keep what was there beside it, with the time in its name.
-    #[serde(default)]
-    backup: bool,
-    /// A command that must accept the new content before it is put in place; `%s` stands for a file that holds it.
-    validate: Option<String>,
-    /// Permission bits such as "0644", or clauses such as `u=rw,g=r`.
-    mode: Option<Mode>,
-    /// The owner's name or number.
-    owner: Option<String>,
-    /// The group's name or number.
-    group: Option<String>,
-    /// Write into the file where it can't be replaced, such as one that is mounted by itself.
-    #[serde(default)]
-    unsafe_writes: bool,
-}
-
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-#[schemars(inline)]
-enum State {
-    Absent,
-    #[default]
-    Present,
+    #[serde(rename = "+edit")]
+    #[schemars(flatten)]
+    edit: Edit,
+    #[serde(rename = "+owner")]
+    #[schemars(flatten)]
+    owner: Owner,
 }
 
 /// Which lines the task is about.
@@ -100,15 +83,9 @@ enum Place {
 impl Module for Args {
     fn plan(&self, host: &dyn Host) -> Result<Plan, Error> {
         self.agree()?;
-        let wanted = Wanted::new(host, self.mode.as_ref(), self.owner.as_deref(), self.group.as_deref())?;
+        let wanted = self.owner.wanted(host)?;
         let edited = Edited::read(host, &self.path)?;
-        let rewrite = Rewrite {
-            wanted: &wanted,
-            backup: self.backup,
-            validate: self.validate.as_deref(),
-            in_place: self.unsafe_writes,
-            replace_link: false,
-        };
+        let rewrite = self.edit.rewrite(&wanted);
         let mut lines = match (&edited.bytes, self.state) {
             (Some(bytes), _) => lines_of(bytes),
             (None, State::Absent) => return Ok(Plan::default().with("msg", "file not present")),

@@ -1,6 +1,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::shared::State;
 use crate::{Change, Error, ErrorKind, Exec, Host, Module, Plan, Write};
 
 const LOAD: &str = "/etc/modules-load.d";
@@ -26,14 +27,6 @@ pub(super) struct Args {
     /// Whether it is loaded at each start; left as it is when `disabled`.
     #[serde(default)]
     persistent: Persistent,
-}
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-enum State {
-    #[default]
-    Present,
-    Absent,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]

@@ -3,6 +3,7 @@ use serde::Deserialize;
 
 use crate::host::Put as _;
 use crate::facts::{entry_of, unescaped};
+use crate::shared::yes;
 use crate::{Change, Error, ErrorKind, Exec, Host, Module, Plan, Write};
 
 /// Mount a file system, and keep its line in `/etc/fstab`.
@@ -70,10 +71,6 @@ enum State {
 
 fn zero() -> String {
     "0".to_owned()
-}
-
-fn yes() -> bool {
-    true
 }
 
 fn fstab() -> String {

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::host::Put as _;
+use crate::shared::yes;
 use crate::{Error, ErrorKind, Host, Module, Plan};
 
 /// Find out whether a host's NVIDIA GPUs can be used, and what is missing where they can't.
@@ -46,10 +47,6 @@ pub(super) struct Args {
 /// The first driver that NVIDIA's container toolkit and device plugin support.
 fn oldest_driver() -> String {
     "384.81".to_owned()
-}
-
-fn yes() -> bool {
-    true
 }
 
 impl Module for Args {

@@ -1,10 +1,10 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::attributes::Wanted;
 use crate::pattern::{Flags, Pattern, Template};
-use crate::rewrite::{Edited, Rewrite};
-use crate::{Error, ErrorKind, Host, Mode, Module, Plan};
+use crate::rewrite::Edited;
+use crate::shared::{Edit, Owner};
+use crate::{Error, ErrorKind, Host, Module, Plan};
 
 /// Replace all that a regular expression matches in a text file.
 ///
@@ -29,23 +29,15 @@ pub(super) struct Args {
     after: Option<String>,
     /// Replace only what comes before this regular expression, in which `.` matches newlines too.
     before: Option<String>,
-    /// Keep what was there beside it, with the time in its name.
-    #[serde(default)]
-    backup: bool,
-    /// A command that must accept the new content before it is put in place; `%s` stands for a file that holds it.
-    validate: Option<String>,
+    #[serde(rename = "+edit")]
+    #[schemars(flatten)]
+    edit: Edit,
     /// How the file's text is encoded: `utf-8`, or one of which ASCII is a part.
     #[serde(default = "utf_8")]
     encoding: String,
-    /// Permission bits such as "0644", or clauses such as `u=rw,g=r`.
-    mode: Option<Mode>,
-    /// The owner's name or number.
-    owner: Option<String>,
-    /// The group's name or number.
-    group: Option<String>,
-    /// Write into the file where it can't be replaced, such as one that is mounted by itself.
-    #[serde(default)]
-    unsafe_writes: bool,
+    #[serde(rename = "+owner")]
+    #[schemars(flatten)]
+    owner: Owner,
 }
 
 fn utf_8() -> String {
@@ -58,19 +50,13 @@ impl Module for Args {
         if ["utf-16", "utf16", "utf-32", "utf32", "utf_16", "utf_32", "cp037"].iter().any(|bad| encoding.starts_with(bad)) {
             return Err(bad(format!("`encoding: {}` is not supported; text must be UTF-8 or contain ASCII", self.encoding)));
         }
-        let wanted = Wanted::new(host, self.mode.as_ref(), self.owner.as_deref(), self.group.as_deref())?;
+        let wanted = self.owner.wanted(host)?;
         let edited = Edited::read(host, &self.path)?;
         let Some(old) = &edited.bytes else {
             let message = format!("`{}` does not exist", edited.path);
             return Err(Error::new(ErrorKind::Host, message).with("rc", 257));
         };
-        let rewrite = Rewrite {
-            wanted: &wanted,
-            backup: self.backup,
-            validate: self.validate.as_deref(),
-            in_place: self.unsafe_writes,
-            replace_link: false,
-        };
+        let rewrite = self.edit.rewrite(&wanted);
         let pattern = Pattern::new(&self.regexp, Flags { multi_line: true, dot_all: false })?;
         let template = Template::new(&self.replace, &pattern)?;
         if edited.written {

@@ -1,7 +1,8 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::invocation::{self, Invocation};
+use crate::invocation;
+use crate::shared::{When, yes};
 use crate::{Content, Done, Error, ErrorKind, Exec, Host, Module, Plan, host::Map, paths};
 
 /// Run a script of the machine that runs kubeon-run on the host.
@@ -19,20 +20,13 @@ pub(super) struct Args {
     content: Option<Content>,
     /// What runs the script, such as `/usr/bin/python3`; its `#!` line does when this is absent.
     executable: Option<String>,
-    /// Run it in this folder.
-    chdir: Option<String>,
-    /// Do not run it when this path exists; `*`, `?` and `[…]` match names.
-    creates: Option<String>,
-    /// Run it only when this path exists; `*`, `?` and `[…]` match names.
-    removes: Option<String>,
+    #[serde(rename = "+when")]
+    #[schemars(flatten)]
+    when: When,
     /// Whether a script in a vault is decrypted before it is sent.
     #[serde(default = "yes")]
     #[expect(dead_code, reason = "acts where the script is read, before it is sent")]
     decrypt: bool,
-}
-
-fn yes() -> bool {
-    true
 }
 
 impl Module for Args {
@@ -55,12 +49,7 @@ impl Module for Args {
         argv.push(format!("{{scratch}}/{name}"));
         argv.extend(arguments.iter().cloned());
         let exec = Exec { files: vec![(name.to_owned(), content.clone())], ..Exec::new(argv) };
-        let invocation = Invocation {
-            chdir: self.chdir.as_deref(),
-            creates: self.creates.as_deref(),
-            removes: self.removes.as_deref(),
-            ..Invocation::default()
-        };
+        let invocation = self.when.invocation();
         invocation.plan(host, exec, line.into())
     }
 

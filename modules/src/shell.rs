@@ -1,7 +1,8 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::invocation::{self, Invocation};
+use crate::invocation;
+use crate::shared::{Streams, When};
 use crate::{Done, Error, ErrorKind, Exec, Host, Module, Plan, host::Map, paths};
 
 /// Run a command line in a shell, with its pipes, redirections and variables.
@@ -19,24 +20,12 @@ pub(super) struct Args {
     cmd: Option<String>,
     /// The shell's absolute path; `/bin/sh` when absent.
     executable: Option<String>,
-    /// Run it in this folder.
-    chdir: Option<String>,
-    /// Do not run it when this path exists; `*`, `?` and `[…]` match names.
-    creates: Option<String>,
-    /// Run it only when this path exists; `*`, `?` and `[…]` match names.
-    removes: Option<String>,
-    /// What the command reads as its standard input.
-    stdin: Option<String>,
-    /// End `stdin` with a newline.
-    #[serde(default = "yes")]
-    stdin_add_newline: bool,
-    /// Take the empty lines off the end of the output.
-    #[serde(default = "yes")]
-    strip_empty_ends: bool,
-}
-
-fn yes() -> bool {
-    true
+    #[serde(rename = "+when")]
+    #[schemars(flatten)]
+    when: When,
+    #[serde(rename = "+streams")]
+    #[schemars(flatten)]
+    streams: Streams,
 }
 
 impl Module for Args {
@@ -50,18 +39,12 @@ impl Module for Args {
             Some(executable) => paths::expand(host, executable)?,
             None => "/bin/sh".to_owned(),
         };
-        let invocation = Invocation {
-            chdir: self.chdir.as_deref(),
-            creates: self.creates.as_deref(),
-            removes: self.removes.as_deref(),
-            stdin: self.stdin.as_deref(),
-            stdin_add_newline: self.stdin_add_newline,
-        };
+        let invocation = self.streams.of(self.when.invocation());
         invocation.plan(host, Exec::new([shell.as_str(), "-c", line]), line.into())
     }
 
     fn report(&self, _host: &dyn Host, done: &[Done], result: &mut Map) -> Result<(), Error> {
-        invocation::report(done, self.strip_empty_ends, result);
+        invocation::report(done, self.streams.strip_empty_ends, result);
         Ok(())
     }
 }

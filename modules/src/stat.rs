@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use crate::host::Put as _;
 use crate::host::Map;
 use crate::inode::{Names, describe};
+use crate::shared::yes;
 use crate::{Algorithm, Error, FileKind, Host, Module, Plan, Probe, Stat, paths};
 
 /// Look at a file: whether it exists, what it is, who owns it, its checksum.
@@ -35,10 +36,6 @@ pub(super) struct Args {
     /// Whether to ask `lsattr` for the attributes of its file system, where the host has `lsattr`.
     #[serde(default = "yes", alias = "attr", alias = "attributes")]
     get_attributes: bool,
-}
-
-fn yes() -> bool {
-    true
 }
 
 impl Module for Args {

@@ -1,6 +1,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::shared::{State, yes};
 use crate::{Change, Error, ErrorKind, Exec, Host, Module, Plan, Write};
 
 /// Set a kernel parameter in a file that is read at each start, and now.
@@ -35,18 +36,6 @@ pub(super) struct Args {
     /// Do not fail for parameters that the kernel does not know.
     #[serde(default)]
     ignoreerrors: bool,
-}
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-enum State {
-    #[default]
-    Present,
-    Absent,
-}
-
-fn yes() -> bool {
-    true
 }
 
 fn usual_file() -> String {

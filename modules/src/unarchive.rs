@@ -7,6 +7,7 @@ use crate::host::Put as _;
 use crate::attributes::{Wanted, describe};
 use crate::host::Map;
 use crate::transfer::{FETCH, failure, plain};
+use crate::shared::yes;
 use crate::{Change, Content, Done, Error, ErrorKind, Exec, Expect, FileKind, Host, Mode, Module, Plan, Probe, paths};
 
 /// How long listing and comparing an archive may take.
@@ -67,10 +68,6 @@ pub(super) struct Args {
     owner: Option<String>,
     /// The group's name or number, of all that is unpacked.
     group: Option<String>,
-}
-
-fn yes() -> bool {
-    true
 }
 
 /// Where the archive comes from.

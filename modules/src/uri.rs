@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use crate::host::Put as _;
 use crate::host::Map;
 use crate::invocation::Invocation;
-use crate::transfer::{AGENT, Transfer};
+use crate::transfer::Transfer;
+use crate::shared::{Http, yes};
 use crate::{Content, Done, Error, ErrorKind, Exec, Host, Module, Output, Plan, paths};
 
 /// Send a request to a web server from the host and look at the answer.
@@ -54,16 +55,9 @@ pub(super) struct Args {
     /// How long the server may be silent, in seconds.
     #[serde(default = "timeout")]
     timeout: u64,
-    /// The user's name for the server.
-    #[serde(alias = "user")]
-    url_username: Option<String>,
-    /// The user's password for the server.
-    #[serde(alias = "password")]
-    url_password: Option<String>,
-    /// Accepted: name and password are always sent at once.
-    #[serde(default)]
-    #[expect(dead_code, reason = "curl sends them at once anyway")]
-    force_basic_auth: bool,
+    #[serde(rename = "+http")]
+    #[schemars(flatten)]
+    http: Http,
     /// Ask caches on the way for a fresh answer.
     #[serde(default)]
     force: bool,
@@ -76,24 +70,6 @@ pub(super) struct Args {
     /// Whether a compressed answer is unpacked.
     #[serde(default = "yes")]
     decompress: bool,
-    /// How to name the program to the server.
-    #[serde(default = "agent")]
-    http_agent: String,
-    /// Whether the server must prove who it is.
-    #[serde(default = "yes")]
-    validate_certs: bool,
-    /// Whether the host's proxy settings are used.
-    #[serde(default = "yes")]
-    use_proxy: bool,
-    /// Whether `~/.netrc` may give name and password.
-    #[serde(default = "yes")]
-    use_netrc: bool,
-    /// A file of the host with the certificates of authorities to trust.
-    ca_path: Option<String>,
-    /// A file of the host with a certificate to show.
-    client_cert: Option<String>,
-    /// A file of the host with the key of `client_cert`.
-    client_key: Option<String>,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -122,10 +98,6 @@ enum Follow {
     Safe,
 }
 
-fn yes() -> bool {
-    true
-}
-
 fn get() -> String {
     "GET".to_owned()
 }
@@ -136,10 +108,6 @@ fn ok() -> Vec<u16> {
 
 fn timeout() -> u64 {
     30
-}
-
-fn agent() -> String {
-    AGENT.to_owned()
 }
 
 impl Module for Args {
@@ -209,23 +177,12 @@ impl Args {
             headers.insert("Cache-Control".into(), "no-cache".into());
         }
         let transfer = Transfer {
-            url: &self.url,
-            headers: &headers,
-            user: self.url_username.as_deref(),
-            password: self.url_password.as_deref(),
-            agent: &self.http_agent,
-            timeout_s: self.timeout,
             follow_redirects: match self.follow_redirects {
                 Follow::All => true,
                 Follow::None => false,
                 Follow::Safe => matches!(method.as_str(), "GET" | "HEAD"),
             },
-            validate_certs: self.validate_certs,
-            use_proxy: self.use_proxy,
-            use_netrc: self.use_netrc,
-            ca_path: self.ca_path.as_deref(),
-            client_cert: self.client_cert.as_deref(),
-            client_key: self.client_key.as_deref(),
+            ..self.http.transfer(&self.url, &headers, self.timeout)
         };
         let mut config = transfer.curl()?;
         config.push_str("include\nwrite-out = \"\\n%{num_redirects} %{url_effective}\"\n");

@@ -3,6 +3,7 @@ use serde::Deserialize;
 
 use crate::host::Put as _;
 use crate::accounts::{self, User};
+use crate::shared::{State, yes};
 use crate::{Change, Error, ErrorKind, Exec, Host, Module, Plan};
 
 mod home;
@@ -105,23 +106,11 @@ pub(super) struct Args {
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-enum State {
-    #[default]
-    Present,
-    Absent,
-}
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum UpdatePassword {
     #[default]
     Always,
     OnCreate,
-}
-
-fn yes() -> bool {
-    true
 }
 
 fn rsa() -> String {

@@ -13,6 +13,7 @@ use crate::cluster::object::{Object, objects_of};
 use crate::cluster::resource::{Discovery, Resource};
 use crate::cluster::{Api, FIELD_MANAGER, rollout, text};
 use crate::host::Map;
+use crate::shared::State;
 use crate::{Change, Done, Error, ErrorKind, Host, Module, Plan};
 
 /// Keep objects of a Kubernetes cluster as a manifest says, by server-side apply.
@@ -71,14 +72,6 @@ pub(super) struct Args {
     kubeconfig: Option<String>,
     /// A context of the kubeconfig; absent stands for its current one.
     context: Option<String>,
-}
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-enum State {
-    #[default]
-    Present,
-    Absent,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
