@@ -178,6 +178,14 @@ impl Module for Args {
     }
 }
 
+/// Returns the command that refreshes the lists and fails where one can't be had, for the modules of repositories.
+pub(super) fn update(retries: u32) -> Change {
+    let retries = format!("Acquire::Retries={retries}");
+    let argv = ["apt-get", "-o", &retries, "-o", "APT::Update::Error-Mode=any", "-o", "DPkg::Lock::Timeout=60", "update"];
+    let env = vec![("LC_ALL".to_owned(), "C".to_owned())];
+    Change::Exec(Exec { env, chdir: Some("/".to_owned()), ..Exec::new(argv) })
+}
+
 /// Adds what the last command that changed packages printed.
 pub(super) fn report(done: &[Done], result: &mut Map) {
     let worked = |done: &&Done| !matches!(verb(&done.change), None | Some("update" | "manual"));

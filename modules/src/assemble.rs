@@ -52,7 +52,8 @@ impl Module for Args {
             (Some(content), _) => content.clone(),
             (None, Some(src)) if self.remote_src => Content::Inline(self.assembled(host, &paths::expand(host, src)?)?),
             (None, Some(src)) => {
-                let message = format!("the fragments of `{src}` were not sent along; `remote_src: true` reads the host's");
+                let message =
+                    format!("the fragments of `{src}` were not sent along; `remote_src: true` reads the host's");
                 return Err(Error::new(ErrorKind::Arguments, message));
             }
             (None, None) => return Err(Error::new(ErrorKind::Arguments, "missing `src`")),

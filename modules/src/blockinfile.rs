@@ -128,7 +128,9 @@ impl Args {
         let (above, below) = (self.mark(&self.marker_begin), self.mark(&self.marker_end));
         let start = lines.iter().rposition(|line| *line == above);
         // A last line that no newline ends is a marker all the same.
-        let end = lines.iter().rposition(|line| *line == below || (!line.ends_with(b"\n") && below.starts_with(line) && line.len() + 1 == below.len()));
+        let end = lines.iter().rposition(|line| {
+            *line == below || (!line.ends_with(b"\n") && below.starts_with(line) && line.len() + 1 == below.len())
+        });
         let mut at = match (start, end) {
             (Some(start), Some(end)) => {
                 let (first, last) = (start.min(end), start.max(end));

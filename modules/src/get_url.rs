@@ -3,14 +3,12 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::host::Put as _;
 use crate::attributes::{Wanted, describe};
 use crate::host::Map;
-use crate::transfer::{FETCH, Transfer, failure};
+use crate::host::Put as _;
 use crate::shared::{Http, Owner};
-use crate::{
-    Algorithm, Change, Done, Error, ErrorKind, Exec, Expect, FileKind, Host, Module, Plan, paths,
-};
+use crate::transfer::{FETCH, Transfer, failure};
+use crate::{Algorithm, Change, Done, Error, ErrorKind, Exec, Expect, FileKind, Host, Module, Plan, paths};
 
 /// Download a file to the host.
 ///
@@ -115,7 +113,10 @@ impl Module for Args {
         let unchanged = changes.is_empty() && host.applied().is_empty();
         let mut plan = Plan::from(changes).with("url", self.url.as_str()).with("dest", dest.as_str());
         if unchanged {
-            plan = plan.with("msg", if checksum.is_some() { "file already exists with this checksum" } else { "file already exists" });
+            plan = plan.with(
+                "msg",
+                if checksum.is_some() { "file already exists with this checksum" } else { "file already exists" },
+            );
         }
         describe(host, &dest, &mut plan.result)?;
         Ok(plan)
@@ -180,7 +181,8 @@ impl Args {
         let script = format!("{FETCH}{SCRIPT}");
         let mode = format!("{mode:04o}");
         let backup = if self.backup { "yes" } else { "" };
-        let argv = ["/bin/sh", "-c", &script, "get_url", "{scratch}", folder, dest, &mode, &owner, program, digits, backup];
+        let argv =
+            ["/bin/sh", "-c", &script, "get_url", "{scratch}", folder, dest, &mode, &owner, program, digits, backup];
         let files = self.transfer(&self.url).files()?;
         Ok(Exec { files, expect: Expect::Any, ..Exec::new(argv) })
     }

@@ -4,6 +4,7 @@
 mod accounts;
 mod algorithm;
 mod apply;
+mod ask;
 mod attributes;
 mod clock;
 #[cfg(feature = "cluster")]
@@ -14,6 +15,7 @@ mod error;
 mod facts;
 mod fnmatch;
 mod host;
+mod ini;
 mod inode;
 mod invocation;
 #[cfg(feature = "kubernetes")]
@@ -21,6 +23,7 @@ mod kubernetes;
 mod machine;
 mod mode;
 mod module;
+mod passed;
 mod paths;
 mod pattern;
 mod rewrite;
@@ -45,8 +48,11 @@ pub use serve::serve;
 pub use table::{Decoded, Spec, spec_of};
 
 table::modules! {
+    alternatives
     apt
+    apt_key
     apt_repo
+    apt_repository
     assemble
     async_status
     authorized_key
@@ -55,14 +61,27 @@ table::modules! {
     containerd_runtime
     copy
     cron
+    deb822_repository
+    debconf
+    dnf
     dpkg_selections
     file
     find
+    firewalld
     get_url
     getent
+    git
     gpu_facts
     group
+    #[cfg(feature = "cluster")]
+    helm
+    #[cfg(feature = "cluster")]
+    helm_repository
     hostname
+    ini_file
+    iptables
+    #[cfg(feature = "cluster")]
+    k8s
     #[cfg(feature = "cluster")]
     k8s_apply
     #[cfg(feature = "cluster")]
@@ -71,18 +90,27 @@ table::modules! {
     k8s_info
     #[cfg(feature = "cluster")]
     k8s_label
+    kernel_blacklist
     known_hosts
     lineinfile
+    locale_gen
     modprobe
     mount
     nvidia_detect
     package
     package_facts
+    pam_limits
     ping
+    pip
     raw
     reboot
     replace
+    rpm_key
     script
+    seboolean
+    sefcontext
+    selinux
+    seport
     service
     service_facts
     setup
@@ -93,8 +121,11 @@ table::modules! {
     systemd
     systemd_service
     tempfile
+    timezone
+    ufw
     unarchive
     uri
     user
     wait_for
+    yum_repository
 }

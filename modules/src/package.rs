@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use crate::host::Put as _;
 use crate::host::Map;
+use crate::dnf::patient;
 use crate::{Change, Done, Error, ErrorKind, Exec, Host, Module, Plan, Probe, decode};
 
 /// Install or remove packages with whatever the host has: apt, dnf, yum, zypper or apk.
@@ -24,8 +25,10 @@ pub(super) struct Args {
     /// The package manager; found out when `auto`.
     #[serde(default, rename = "use")]
     manager: Manager,
-    /// Refresh the lists of packages first; with apt.
+    /// Refresh the lists of packages first; with apt and dnf.
     update_cache: Option<bool>,
+    /// Allow to go back to an older version; with apt and dnf.
+    allow_downgrade: Option<bool>,
     /// Seconds for which lists that were refreshed stay good; with apt.
     cache_valid_time: Option<u64>,
 }
@@ -69,14 +72,16 @@ impl Module for Args {
             return Err(Error::new(ErrorKind::Arguments, "`name` is a list of packages"));
         }
         match self.manager_of(host)? {
-            Manager::Apt | Manager::Auto => self.apt(host),
-            manager @ (Manager::Dnf | Manager::Yum | Manager::Zypper) => self.rpm(host, manager),
+            Manager::Apt | Manager::Auto => self.manager::<crate::apt::Args>(host, true),
+            Manager::Dnf | Manager::Yum => self.manager::<crate::dnf::Args>(host, false),
+            Manager::Zypper => self.zypper(host),
             Manager::Apk => self.apk(host),
         }
     }
 
     fn report(&self, _host: &dyn Host, done: &[Done], result: &mut Map) -> Result<(), Error> {
         crate::apt::report(done, result);
+        crate::dnf::report(done, result);
         Ok(())
     }
 }
@@ -99,7 +104,8 @@ impl Args {
         ))
     }
 
-    fn apt(&self, host: &dyn Host) -> Result<Plan, Error> {
+    /// Plans as the module of apt or dnf does; only apt's knows how old its lists may be.
+    fn manager<T: Module>(&self, host: &dyn Host, knows_age: bool) -> Result<Plan, Error> {
         let state = match self.state {
             State::Present => "present",
             State::Absent => "absent",
@@ -111,15 +117,17 @@ impl Args {
         if let Some(update) = self.update_cache {
             args.put("update_cache", update);
         }
-        if let Some(seconds) = self.cache_valid_time {
+        if let (Some(seconds), true) = (self.cache_valid_time, knows_age) {
             args.put("cache_valid_time", seconds);
         }
-        let apt: crate::apt::Args =
-            decode(&args).map_err(|error| Error::new(ErrorKind::Arguments, error.to_string()))?;
-        apt.plan(host)
+        if let Some(allow) = self.allow_downgrade {
+            args.put("allow_downgrade", allow);
+        }
+        let module: T = decode(&args).map_err(|error| Error::new(ErrorKind::Arguments, error.to_string()))?;
+        module.plan(host)
     }
 
-    fn rpm(&self, host: &dyn Host, manager: Manager) -> Result<Plan, Error> {
+    fn zypper(&self, host: &dyn Host) -> Result<Plan, Error> {
         let mut wanted = Vec::new();
         for name in &self.name {
             let output = host.probe(&Probe::of(&["rpm", "-q", "--whatprovides", "--", name]))?;
@@ -130,7 +138,7 @@ impl Args {
             let asked = match self.state {
                 State::Present => !installed,
                 State::Absent => installed,
-                State::Latest => !installed || self.outdated(host, manager, name)?,
+                State::Latest => !installed || outdated(host, name)?,
             };
             if asked {
                 wanted.push(name.as_str());
@@ -139,41 +147,13 @@ impl Args {
         if wanted.is_empty() {
             return Ok(Plan::default());
         }
-        let line: &[&str] = match (manager, self.state) {
-            (Manager::Zypper, State::Absent) => &["zypper", "--non-interactive", "remove"],
-            (Manager::Zypper, State::Present | State::Latest) => {
+        let line: &[&str] = match self.state {
+            State::Absent => &["zypper", "--non-interactive", "remove"],
+            State::Present | State::Latest => {
                 &["zypper", "--non-interactive", "install", "--auto-agree-with-licenses"]
             }
-            (Manager::Yum, State::Absent) => &["yum", "-y", "remove"],
-            (Manager::Yum, State::Present) => &["yum", "-y", "install"],
-            (Manager::Yum, State::Latest) if self.all_installed(host, &wanted)? => &["yum", "-y", "update"],
-            (Manager::Yum, State::Latest) => &["yum", "-y", "install"],
-            (_, State::Absent) => &["dnf", "-y", "remove"],
-            (_, State::Present) => &["dnf", "-y", "install"],
-            (_, State::Latest) if self.all_installed(host, &wanted)? => &["dnf", "-y", "upgrade"],
-            (_, State::Latest) => &["dnf", "-y", "install"],
         };
         Ok(vec![Change::Exec(Exec::new([line, wanted.as_slice()].concat()))].into())
-    }
-
-    fn all_installed(&self, host: &dyn Host, names: &[&str]) -> Result<bool, Error> {
-        let output = host.probe(&Probe::new([&["rpm", "-q", "--whatprovides", "--"], names].concat()))?;
-        Ok(output.success())
-    }
-
-    fn outdated(&self, host: &dyn Host, manager: Manager, name: &str) -> Result<bool, Error> {
-        if manager == Manager::Zypper {
-            let output = host.probe(&slow(["zypper", "--non-interactive", "--quiet", "list-updates", "--all"]))?;
-            return Ok(output.stdout.lines().any(|line| line.split('|').nth(2).is_some_and(|word| word.trim() == name)));
-        }
-        let program = if manager == Manager::Yum { "yum" } else { "dnf" };
-        let output = host.probe(&slow([program, "-q", "check-update", name]))?;
-        // Source: `dnf(8)`: 100 when there are updates.
-        match output.rc {
-            0 => Ok(false),
-            100 => Ok(true),
-            _ => Err(Error::new(ErrorKind::Host, format!("ask `{program}` for updates: {}", output.stderr.trim()))),
-        }
     }
 
     fn apk(&self, host: &dyn Host) -> Result<Plan, Error> {
@@ -204,7 +184,8 @@ impl Args {
     }
 }
 
-/// A probe that may download lists of packages.
-fn slow<const N: usize>(argv: [&str; N]) -> Probe {
-    Probe { timeout_s: Some(300), ..Probe::new(argv) }
+/// Whether zypper has a newer version.
+fn outdated(host: &dyn Host, name: &str) -> Result<bool, Error> {
+    let output = host.probe(&patient(["zypper", "--non-interactive", "--quiet", "list-updates", "--all"]))?;
+    Ok(output.stdout.lines().any(|line| line.split('|').nth(2).is_some_and(|word| word.trim() == name)))
 }

@@ -47,8 +47,14 @@ fn utf_8() -> String {
 impl Module for Args {
     fn plan(&self, host: &dyn Host) -> Result<Plan, Error> {
         let encoding = self.encoding.to_ascii_lowercase();
-        if ["utf-16", "utf16", "utf-32", "utf32", "utf_16", "utf_32", "cp037"].iter().any(|bad| encoding.starts_with(bad)) {
-            return Err(bad(format!("`encoding: {}` is not supported; text must be UTF-8 or contain ASCII", self.encoding)));
+        if ["utf-16", "utf16", "utf-32", "utf32", "utf_16", "utf_32", "cp037"]
+            .iter()
+            .any(|bad| encoding.starts_with(bad))
+        {
+            return Err(bad(format!(
+                "`encoding: {}` is not supported; text must be UTF-8 or contain ASCII",
+                self.encoding
+            )));
         }
         let wanted = self.owner.wanted(host)?;
         let edited = Edited::read(host, &self.path)?;

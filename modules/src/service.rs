@@ -1,9 +1,9 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::host::Put as _;
 use crate::facts::{Files, service_manager};
-use crate::systemd_service::{Args as Systemd, State};
+use crate::host::Put as _;
+use crate::systemd_service::{Args as Systemd, Special, State};
 use crate::{Change, Error, ErrorKind, Exec, Host, Module, Plan, Probe};
 
 /// Start, stop and enable services, whatever manages them: systemd, OpenRC or init scripts.
@@ -36,6 +36,9 @@ pub(super) struct Args {
     sleep: Option<u64>,
     /// Part of the command line by which to find the process of an init script that knows no `status`.
     pattern: Option<String>,
+    #[serde(rename = "+systemd")]
+    #[schemars(flatten)]
+    systemd: Special,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -55,7 +58,8 @@ fn default_runlevel() -> String {
 
 impl Module for Args {
     fn plan(&self, host: &dyn Host) -> Result<Plan, Error> {
-        if self.state.is_none() && self.enabled.is_none() {
+        let special = self.systemd != Special::default();
+        if self.state.is_none() && self.enabled.is_none() && !special {
             return Err(Error::new(ErrorKind::Arguments, "nothing to do: give `state` or `enabled`"));
         }
         let manager = match self.manager {
@@ -68,11 +72,15 @@ impl Module for Args {
         };
         let scripts = match manager {
             Manager::Systemd | Manager::Auto => {
-                return Systemd::of(&self.name, self.state, self.enabled).plan(host);
+                return Systemd::of(&self.name, self.state, self.enabled, &self.systemd).plan(host);
             }
             Manager::Openrc => "rc-service",
             Manager::Sysvinit => "service",
         };
+        if special {
+            let message = "`daemon_reload`, `masked` and their like are for systemd, which does not run this host";
+            return Err(Error::new(ErrorKind::Host, message));
+        }
         let script = format!("/etc/init.d/{}", self.name);
         if host.stat(&script)?.is_none() {
             return Err(Error::new(
@@ -100,9 +108,9 @@ impl Args {
             [scripts, self.name.as_str(), word].into_iter().chain(arguments).map(str::to_owned).collect()
         };
         let act = |word: &str| Change::Exec(Exec::new(words(word)));
-        let acted = host.applied().iter().any(|done| {
-            matches!(&done.change, Change::Exec(exec) if exec.argv.first().is_some_and(|word| word == scripts))
-        });
+        let acted = host.applied().iter().any(
+            |done| matches!(&done.change, Change::Exec(exec) if exec.argv.first().is_some_and(|word| word == scripts)),
+        );
         let running = self.running(host, scripts)?;
         Ok(match (state, running) {
             (State::Started, true) | (State::Stopped, false) => vec![],

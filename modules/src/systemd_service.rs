@@ -2,8 +2,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::host::Put as _;
 use crate::host::Map;
+use crate::host::Put as _;
 use crate::{Change, Done, Error, ErrorKind, Exec, Expect, Host, Module, Output, Plan, Probe};
 
 /// Start, stop, enable and mask units of systemd.
@@ -25,6 +25,15 @@ pub(super) struct Args {
     state: Option<State>,
     /// Whether the unit starts with the host.
     enabled: Option<bool>,
+    #[serde(rename = "+systemd")]
+    #[schemars(flatten)]
+    systemd: Special,
+}
+
+/// What only systemd knows of, and `service` hands on.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Special {
     /// Whether the unit is kept from being started by anything.
     masked: Option<bool>,
     /// Let systemd read its units anew first.
@@ -107,7 +116,9 @@ impl Module for Args {
             self.judge(host, done)?;
         }
         let mut plan = Plan::default();
-        for (asked, word) in [(self.daemon_reexec, "daemon-reexec"), (self.daemon_reload, "daemon-reload")] {
+        for (asked, word) in
+            [(self.systemd.daemon_reexec, "daemon-reexec"), (self.systemd.daemon_reload, "daemon-reload")]
+        {
             if asked && !self.did(host, word) {
                 plan.changes.push(self.systemctl(host, &[word]));
             }
@@ -135,9 +146,7 @@ impl Module for Args {
 
 /// As in Ansible, reading unit files anew is no change by itself.
 fn quiet(mut plan: Plan, host: &dyn Host) -> Plan {
-    let reload = |change: &Change| {
-        matches!(change, Change::Exec(exec) if exec.argv.iter().any(|word| word == "daemon-reload" || word == "daemon-reexec"))
-    };
+    let reload = |change: &Change| matches!(change, Change::Exec(exec) if exec.argv.iter().any(|word| word == "daemon-reload" || word == "daemon-reexec"));
     let mut all = host.applied().iter().map(|done| &done.change).chain(&plan.changes).peekable();
     if all.peek().is_some() && all.all(reload) {
         plan.result.put("changed", false);
@@ -147,27 +156,17 @@ fn quiet(mut plan: Plan, host: &dyn Host) -> Plan {
 
 impl Args {
     /// Returns arguments as another module has them.
-    pub(super) fn of(name: &str, state: Option<State>, enabled: Option<bool>) -> Args {
-        Args {
-            name: Some(name.to_owned()),
-            state,
-            enabled,
-            masked: None,
-            daemon_reload: false,
-            daemon_reexec: false,
-            force: false,
-            scope: Scope::System,
-            no_block: false,
-        }
+    pub(super) fn of(name: &str, state: Option<State>, enabled: Option<bool>, systemd: &Special) -> Args {
+        Args { name: Some(name.to_owned()), state, enabled, systemd: systemd.clone() }
     }
 
     fn check(&self) -> Result<Option<String>, Error> {
         let bad = |message: String| Err(Error::new(ErrorKind::Arguments, message));
         let Some(name) = &self.name else {
-            if self.state.is_some() || self.enabled.is_some() || self.masked.is_some() {
+            if self.state.is_some() || self.enabled.is_some() || self.systemd.masked.is_some() {
                 return bad("`state`, `enabled` and `masked` need `name`".into());
             }
-            if !self.daemon_reload && !self.daemon_reexec {
+            if !self.systemd.daemon_reload && !self.systemd.daemon_reexec {
                 return bad("nothing to do: give `name`, `daemon_reload` or `daemon_reexec`".into());
             }
             return Ok(None);
@@ -175,10 +174,16 @@ impl Args {
         if name.is_empty() || name.contains(['*', '?', '[']) || name.starts_with('-') {
             return bad(format!("`{name}` is no unit's name: patterns are not supported, give units one by one"));
         }
-        if self.state.is_some() && self.scope == Scope::Global {
-            return bad("`scope: global` can enable and mask, not start or stop: there is a systemd for each user".into());
+        if self.state.is_some() && self.systemd.scope == Scope::Global {
+            return bad(
+                "`scope: global` can enable and mask, not start or stop: there is a systemd for each user".into()
+            );
         }
-        if self.state.is_none() && self.enabled.is_none() && self.masked.is_none() && !self.daemon_reload {
+        if self.state.is_none()
+            && self.enabled.is_none()
+            && self.systemd.masked.is_none()
+            && !self.systemd.daemon_reload
+        {
             return bad(format!("nothing to do for `{name}`: give `state`, `enabled` or `masked`"));
         }
         Ok(Some(name.clone()))
@@ -188,7 +193,7 @@ impl Args {
         let unit = self.show(host, name)?;
         let file_state = self.file_state(host, name, &unit)?;
         let masked = file_state.starts_with("masked") || unit.property("LoadState") == "masked";
-        if let Some(wanted) = self.masked
+        if let Some(wanted) = self.systemd.masked
             && wanted != masked
         {
             plan.changes.push(self.systemctl(host, &[if wanted { "mask" } else { "unmask" }, name]));
@@ -204,7 +209,7 @@ impl Args {
             && needs_enabling(wanted, &file_state)
         {
             let mut words = vec![if wanted { "enable" } else { "disable" }];
-            if self.force {
+            if self.systemd.force {
                 words.push("--force");
             }
             words.push(name);
@@ -218,12 +223,12 @@ impl Args {
                 ));
             }
             if let Some(word) = self.action(host, state, name, &unit)? {
-                if unit.property("NeedDaemonReload") == "yes" && !self.daemon_reload {
+                if unit.property("NeedDaemonReload") == "yes" && !self.systemd.daemon_reload {
                     plan.warnings.push(format!(
                         "the files of `{name}` have changed since systemd read them: add `daemon_reload: true`"
                     ));
                 }
-                let words: &[&str] = if self.no_block { &[word, "--no-block", name] } else { &[word, name] };
+                let words: &[&str] = if self.systemd.no_block { &[word, "--no-block", name] } else { &[word, name] };
                 plan.changes.push(self.systemctl(host, words));
             }
         }
@@ -234,8 +239,8 @@ impl Args {
     /// Returns the word that brings the unit into the state; `None` when it is.
     fn action(&self, host: &dyn Host, state: State, name: &str, unit: &Unit) -> Result<Option<&'static str>, Error> {
         let done = ["start", "stop", "restart", "reload"].iter().any(|word| self.did(host, word));
-        if done && (self.no_block || state != State::Stopped) {
-            if !self.no_block {
+        if done && (self.systemd.no_block || state != State::Stopped) {
+            if !self.systemd.no_block {
                 self.prove(host, name, unit)?;
             }
             return Ok(None);
@@ -262,7 +267,7 @@ impl Args {
     }
 
     fn show(&self, host: &dyn Host, name: &str) -> Result<Unit, Error> {
-        if self.scope == Scope::Global || is_template(name) {
+        if self.systemd.scope == Scope::Global || is_template(name) {
             return Ok(Unit(Map::new()));
         }
         let output = host.probe(&Probe { env: self.env(host), ..Probe::new(self.argv(&["show", name])) })?;
@@ -272,7 +277,8 @@ impl Args {
         if output.rc == 127 {
             return Err(Error::new(ErrorKind::Host, "this host has no `systemctl`: it is not run by systemd"));
         }
-        let offline = output.stderr.contains("not been booted with systemd") || output.stderr.contains("connect to bus");
+        let offline =
+            output.stderr.contains("not been booted with systemd") || output.stderr.contains("connect to bus");
         if offline && self.state.is_none() {
             // Files can be linked while nothing runs, as in an image that is being made.
             return Ok(Unit(Map::new()));
@@ -292,7 +298,7 @@ impl Args {
     }
 
     fn argv(&self, words: &[&str]) -> Vec<String> {
-        let scope = match self.scope {
+        let scope = match self.systemd.scope {
             Scope::System => None,
             Scope::User => Some("--user"),
             Scope::Global => Some("--global"),
@@ -302,7 +308,7 @@ impl Args {
 
     /// A user's systemd is found through this folder, which a login through SSH may not name.
     fn env(&self, host: &dyn Host) -> Vec<(String, String)> {
-        if self.scope == Scope::User && host.env("XDG_RUNTIME_DIR").is_none() {
+        if self.systemd.scope == Scope::User && host.env("XDG_RUNTIME_DIR").is_none() {
             return vec![("XDG_RUNTIME_DIR".into(), format!("/run/user/{}", host.uid()))];
         }
         Vec::new()
@@ -315,7 +321,8 @@ impl Args {
 
     /// Whether this task has run `systemctl` with this word.
     fn did(&self, host: &dyn Host, word: &str) -> bool {
-        let is_it = |change: &Change| matches!(change, Change::Exec(exec) if exec.argv.iter().any(|other| other == word));
+        let is_it =
+            |change: &Change| matches!(change, Change::Exec(exec) if exec.argv.iter().any(|other| other == word));
         host.applied().iter().any(|done| is_it(&done.change))
     }
 
@@ -339,7 +346,7 @@ impl Args {
 
     /// Returns the unit's last words, each on a line of its own.
     fn journal(&self, host: &dyn Host, name: &str) -> String {
-        let user: &[&str] = if self.scope == Scope::User { &["--user"] } else { &[] };
+        let user: &[&str] = if self.systemd.scope == Scope::User { &["--user"] } else { &[] };
         let argv = [&["journalctl", "-q", "--no-pager", "-n", "6", "-o", "cat"], user, &["-u", name]].concat();
         let output = host.probe(&Probe { env: self.env(host), ..Probe::new(argv) }).unwrap_or_default();
         if !output.success() {

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use base64::{Engine, engine::general_purpose::STANDARD};
+
 use crate::{Content, Error, ErrorKind, Host, Probe};
 
 /// Who asks for a URL, and how.
@@ -146,11 +148,25 @@ impl Transfer<'_> {
     /// # Errors
     /// As [`failure`].
     pub fn read(&self, host: &dyn Host) -> Result<String, Error> {
+        self.fetched(host, "cat \"$1/text\"")
+    }
+
+    /// As [`Transfer::read`], for what may be no text, such as a key.
+    ///
+    /// # Errors
+    /// As [`Transfer::read`].
+    pub fn bytes(&self, host: &dyn Host) -> Result<Vec<u8>, Error> {
+        let text = self.fetched(host, "base64 <\"$1/text\"")?;
+        let damaged = |error| Error::new(ErrorKind::Failed, format!("fetch `{}`: {error}", self.url));
+        STANDARD.decode(text.replace(['\n', '\r'], "")).map_err(damaged)
+    }
+
+    fn fetched(&self, host: &dyn Host, print: &str) -> Result<String, Error> {
         let mut files = Vec::new();
         for (name, content) in self.files()? {
             files.push((name, host.content(&content)?));
         }
-        let script = format!("{FETCH}fetch \"$1\" \"$1/text\" >&2 && cat \"$1/text\"");
+        let script = format!("{FETCH}fetch \"$1\" \"$1/text\" >&2 && {print}");
         let probe = Probe { files, ..Probe::of(&["/bin/sh", "-c", &script, "fetch", "{scratch}"]) };
         let output = host.probe(&probe)?;
         if output.success() { Ok(output.stdout) } else { Err(failure(self.url, output.rc, &output.stderr)) }

@@ -4,11 +4,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::host::Put as _;
 use crate::host::Map;
+use crate::host::Put as _;
 use crate::invocation::Invocation;
-use crate::transfer::Transfer;
 use crate::shared::{Http, yes};
+use crate::transfer::Transfer;
 use crate::{Content, Done, Error, ErrorKind, Exec, Host, Module, Output, Plan, paths};
 
 /// Send a request to a web server from the host and look at the answer.
@@ -121,16 +121,15 @@ impl Module for Args {
             return Err(bad("give `body` or `src`, not both"));
         }
         if self.src.is_some() && !self.remote_src {
-            return Err(bad("`src` is a file of the host: say so with `remote_src: true`, or put the text into `body`"));
+            return Err(bad(
+                "`src` is a file of the host: say so with `remote_src: true`, or put the text into `body`",
+            ));
         }
         if !self.method.bytes().all(|byte| byte.is_ascii_alphabetic()) || self.method.is_empty() {
             return Err(bad(format!("`method: {}` is no method", self.method)));
         }
-        let invocation = Invocation {
-            creates: self.creates.as_deref(),
-            removes: self.removes.as_deref(),
-            ..Invocation::default()
-        };
+        let invocation =
+            Invocation { creates: self.creates.as_deref(), removes: self.removes.as_deref(), ..Invocation::default() };
         let mut plan = invocation.plan(host, self.request(host)?, Value::Null)?;
         plan.result.retain(|key, _| !matches!(key.as_str(), "cmd" | "rc" | "stderr"));
         Ok(plan.with("url", self.url.as_str()).with("changed", false))
@@ -163,7 +162,8 @@ impl Args {
     fn request(&self, host: &dyn Host) -> Result<Exec, Error> {
         let method = self.method.to_ascii_uppercase();
         let mut headers = self.headers.clone();
-        let has = |headers: &BTreeMap<String, String>, name: &str| headers.keys().any(|key| key.eq_ignore_ascii_case(name));
+        let has =
+            |headers: &BTreeMap<String, String>, name: &str| headers.keys().any(|key| key.eq_ignore_ascii_case(name));
         let body = self.written_body()?;
         let content_type = match self.body_format {
             BodyFormat::Json => Some("application/json"),
@@ -273,13 +273,21 @@ impl Answer<'_> {
             let (head, body) = rest.split_once("\r\n\r\n").or_else(|| Some((rest.strip_suffix("\r\n")?, "")))?;
             let mut lines = head.split("\r\n");
             let mut words = lines.next()?.splitn(3, ' ');
-            let status: u16 = words.next().filter(|version| version.starts_with("HTTP/")).and(words.next())?.parse().ok()?;
+            let status: u16 =
+                words.next().filter(|version| version.starts_with("HTTP/")).and(words.next())?.parse().ok()?;
             let reason = words.next().unwrap_or_default();
             let interim = status < 200 || (300..400).contains(&status) || reason == "Connection established";
             rest = body;
             if !(interim && rest.starts_with("HTTP/")) {
                 let headers = lines.filter_map(|line| line.split_once(':').map(|(name, value)| (name, value.trim())));
-                return Some(Answer { status, reason, headers: headers.collect(), body, redirected: redirects != "0", url });
+                return Some(Answer {
+                    status,
+                    reason,
+                    headers: headers.collect(),
+                    body,
+                    redirected: redirects != "0",
+                    url,
+                });
             }
         }
     }
@@ -344,7 +352,10 @@ mod tests {
                       Set-Cookie: a=1; Path=/\r\nset-cookie: b=2\r\n\r\n{\"x\": [1]}\n1 http://h/b";
         let output = Output { stdout: stdout.into(), ..Output::default() };
         let result = Answer::read(&output).expect("an answer").result(true);
-        assert_eq!((&result["status"], &result["json"]["x"][0], &result["redirected"]), (&json!(200), &json!(1), &json!(true)));
+        assert_eq!(
+            (&result["status"], &result["json"]["x"][0], &result["redirected"]),
+            (&json!(200), &json!(1), &json!(true))
+        );
         assert_eq!((&result["cookies"]["b"], &result["url"]), (&json!("2"), &json!("http://h/b")));
         assert!(Answer::read(&Output { stdout: "\n0 http://h".into(), ..Output::default() }).is_none());
     }
@@ -352,7 +363,8 @@ mod tests {
     #[test]
     fn forms_are_escaped() {
         let fields = json!({"a b": "c&d", "list": [1, true]});
-        let args = Args { body: Some(fields), body_format: BodyFormat::FormUrlencoded, ..decoded(json!({"url": "http://h"})) };
+        let args =
+            Args { body: Some(fields), body_format: BodyFormat::FormUrlencoded, ..decoded(json!({"url": "http://h"})) };
         assert_eq!(args.written_body().ok().flatten().as_deref(), Some("a+b=c%26d&list=1&list=True"));
     }
 

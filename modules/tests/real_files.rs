@@ -454,3 +454,91 @@ fn keys_of_servers_and_users() {
         );
     }
 }
+
+#[test]
+fn sections_and_their_options() {
+    let folder = Folder::new();
+    let path = folder.write("conf", "[Journal]\n#Storage=auto\n\n[Other]\nStorage=x");
+    let option = |value: &str| json!({"path": path, "section": "Journal", "option": "Storage", "value": value, "no_extra_spaces": true});
+    let result = converges(&folder, "ini_file", option("persistent"));
+    assert_eq!(folder.text("conf"), "[Journal]\nStorage=persistent\n\n[Other]\nStorage=x\n");
+    assert_eq!(text(&result, "msg"), "option changed");
+    converges(&folder, "ini_file", json!({"path": path, "section": "New", "option": "a", "value": "", "mode": "0600"}));
+    assert_eq!((folder.text("conf").ends_with("[New]\na = \n"), folder.mode("conf")), (true, 0o600));
+    converges(&folder, "ini_file", json!({"path": path, "section": "Other", "state": "absent", "backup": true}));
+    assert!(!folder.text("conf").contains("Other"), "{}", folder.text("conf"));
+    assert!(fails(&folder, "ini_file", json!({"path": path, "option": "x"})).contains("needs a `value`"));
+    let limits = folder.path("limits.conf");
+    let limit = json!({"dest": limits, "domain": "*", "limit_type": "-", "limit_item": "nofile", "value": "4096"});
+    converges(&folder, "pam_limits", limit);
+    assert_eq!(folder.text("limits.conf"), "*\t-\tnofile\t4096\n");
+    let list = folder.path("modprobe.d/blacklist.conf");
+    converges(&folder, "kernel_blacklist", json!({"name": "nouveau", "blacklist_file": list}));
+    converges(&folder, "kernel_blacklist", json!({"name": "nouveau", "blacklist_file": list, "state": "absent"}));
+    assert_eq!(folder.text("modprobe.d/blacklist.conf"), "");
+    let repo = |enabled: bool| {
+        json!({"name": "k8s", "description": "K", "baseurl": "https://a", "enabled": enabled, "reposdir": folder.path("")})
+    };
+    converges(&folder, "yum_repository", repo(true));
+    converges(&folder, "yum_repository", repo(false));
+    assert_eq!(folder.text("k8s.repo"), "[k8s]\nbaseurl = https://a\nenabled = 0\nname = K\n");
+    let gone = json!({"name": "k8s", "state": "absent", "reposdir": folder.path("")});
+    converges(&folder, "yum_repository", gone);
+    assert!(!folder.0.join("k8s.repo").exists());
+}
+
+/// Runs git on a repository that a test serves from a folder.
+fn git(at: &str, words: &[&str]) -> String {
+    let identity = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "init.defaultBranch=main"];
+    let output = std::process::Command::new("git")
+        .args(["-C", at])
+        .args(identity)
+        .args(words)
+        .output()
+        .expect("git is installed");
+    assert!(output.status.success(), "git {words:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).trim().to_owned()
+}
+
+#[test]
+fn checkouts_follow_a_branch_a_tag_and_a_commit() {
+    let folder = Folder::new();
+    let origin = folder.path("origin");
+    fs::create_dir(&origin).expect("own folder");
+    git(&origin, &["init", "-q"]);
+    folder.write("origin/a", "1");
+    git(&origin, &["add", "a"]);
+    git(&origin, &["commit", "-qm", "one"]);
+    git(&origin, &["tag", "-am", "v1", "v1"]);
+    let first = git(&origin, &["rev-parse", "HEAD"]);
+    let url = format!("file://{origin}");
+    let dest = folder.path("new/checkout");
+    let at = |version: &str| json!({"repo": url, "dest": dest, "version": version});
+    let made = task("git", at("HEAD"));
+    assert_eq!((made["changed"].as_bool(), text(&made, "after")), (Some(true), first.as_str()), "{made:?}");
+    assert_eq!(task("git", at("HEAD"))["changed"], false);
+    folder.write("origin/a", "2");
+    git(&origin, &["commit", "-qam", "two"]);
+    let second = git(&origin, &["rev-parse", "HEAD"]);
+    let checked = task_with(&Runner::default(), "git", &at("main"), true);
+    assert_eq!((checked["changed"].as_bool(), folder.text("new/checkout/a").as_str()), (Some(true), "1"));
+    let moved = task("git", at("main"));
+    assert_eq!((text(&moved, "before"), text(&moved, "after")), (first.as_str(), second.as_str()), "{moved:?}");
+    assert_eq!(folder.text("new/checkout/a"), "2");
+    for (version, holds) in [("v1", "1"), (second.as_str(), "2"), (&first[..8], "1"), ("main", "2")] {
+        let result = task("git", at(version));
+        assert!(!failed(&result) && result["changed"] == true, "{version}: {result:?}");
+        assert_eq!(folder.text("new/checkout/a"), holds, "{version}");
+        assert_eq!(task("git", at(version))["changed"], false, "{version}");
+    }
+    folder.write("new/checkout/a", "mine");
+    let refused = task("git", at("main"));
+    assert!(text(&refused, "msg").starts_with("Local modifications exist in the destination"), "{refused:?}");
+    let forced = json!({"repo": url, "dest": dest, "version": "main", "force": true});
+    assert_eq!((task("git", forced.clone())["changed"].as_bool(), folder.text("new/checkout/a").as_str()), (Some(true), "2"));
+    assert_eq!(task("git", forced)["changed"], false);
+    let shallow = json!({"repo": url, "dest": folder.path("shallow"), "depth": 1, "version": "v1"});
+    assert_eq!(task("git", shallow.clone())["changed"], true);
+    assert_eq!(git(&folder.path("shallow"), &["rev-list", "--count", "HEAD"]), "1");
+    assert_eq!(task("git", shallow)["changed"], false);
+}

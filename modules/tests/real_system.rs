@@ -239,3 +239,85 @@ fn names_jobs_facts_and_ports() {
     agent.finds("wait_for", json!({"port": 22, "search_regex": "OpenSSH", "timeout": 10}));
     agent.finds("wait_for", json!({"port": 2, "state": "stopped"}));
 }
+
+/// A key of OpenPGP with the fingerprint 8544AA1B4515F0F455BD2C65596B4DC1B06E7D35.
+const KEY: &str = "-----BEGIN PGP PUBLIC KEY BLOCK-----
+
+mDMEZZIAgBYJKwYBBAHaRw8BAQdAhq0FbrT9CYXuwCsohpNFJxuz4E2xjMI30snw
+kEAEWvi0B1QgPHRAeD6IlgQTFggAPhYhBIVEqhtFFfD0Vb0sZVlrTcGwbn01BQJl
+kgCAAhsDBQkSzAMABQsJCAcCBhUKCQgLAgQWAgMBAh4BAheAAAoJEFlrTcGwbn01
+I9cBAOoGoTssHGZn2j7gislaSBrHOmKLfFgR2thM1eHavguqAP0ZycdIUJpDh6AZ
+4HF6meOZrm88P9Rk7Qh4rvfu939pDQ==
+=6Pu1
+-----END PGP PUBLIC KEY BLOCK-----
+";
+
+#[test]
+fn repositories_of_apt_come_and_go() {
+    let mut agent = Agent::start();
+    // The lab's own repository, which every host has, once more under another name.
+    let line = shell("cat /etc/apt/sources.list /etc/apt/sources.list.d/*.list 2>/dev/null | grep -m1 '/debian'");
+    assert!(line.starts_with("deb "), "the lab's repository: {line}");
+    let file = "/etc/apt/sources.list.d/kubeon-test.list";
+    let entry = format!("{line} # again").replace("/debian", "/debian/.");
+    agent.makes("apt_repository", json!({"repo": entry, "filename": "kubeon-test"}));
+    assert_eq!(shell(&format!("cat {file}")), entry);
+    assert_eq!(shell("ls /var/lib/apt/lists | grep -c 'debian_%2e\\|debian_._\\|debian_\\.'"), "1");
+    agent.makes("apt_repository", json!({"repo": entry, "state": "absent"}));
+    assert_eq!(shell(&format!("ls {file} 2>/dev/null | wc -l")), "0");
+    // One that nobody serves is put back.
+    let address = line.split_whitespace().find(|word| word.contains("://")).expect("an address");
+    let dead = line.replace(address, "http://127.0.0.1:9/none");
+    let said = agent.refuses("apt_repository", json!({"repo": dead, "filename": "kubeon-test"}));
+    assert!(said.contains("was put back"), "{said}");
+    assert_eq!(shell(&format!("ls {file} 2>/dev/null | wc -l")), "0");
+
+    let stanza = json!({"name": "Kubeon Test", "uris": address, "suites": "./", "signed_by": KEY, "enabled": false});
+    let made = agent.makes("deb822_repository", stanza);
+    assert_eq!(made["dest"], "/etc/apt/sources.list.d/kubeon-test.sources");
+    assert_eq!(shell("apt-get indextargets 2>&1 | grep -c 'Malformed'"), "0");
+    assert!(shell("cat /etc/apt/sources.list.d/kubeon-test.sources").contains("Enabled: no\n"));
+    agent.makes("deb822_repository", json!({"name": "Kubeon Test", "state": "absent"}));
+
+    let id = "8544AA1B4515F0F455BD2C65596B4DC1B06E7D35";
+    agent.makes("apt_key", json!({"data": KEY, "id": id}));
+    assert_eq!(shell(&format!("stat -c %a /etc/apt/trusted.gpg.d/{id}.gpg")), "644");
+    agent.makes("apt_key", json!({"id": "596B4DC1B06E7D35", "state": "absent"}));
+    assert_eq!(shell(&format!("ls /etc/apt/trusted.gpg.d | grep -c {id}")), "0");
+    let ring = json!({"data": KEY, "id": id, "keyring": "/etc/apt/keyrings/kubeon-test.gpg"});
+    agent.makes("apt_key", ring);
+    shell("rm /etc/apt/keyrings/kubeon-test.gpg");
+    assert!(agent.refuses("apt_key", json!({"data": KEY, "id": "DEADBEEF"})).contains("is not there, but"));
+}
+
+#[test]
+fn zones_answers_and_alternatives() {
+    let mut agent = Agent::start();
+    let old = shell("readlink /etc/localtime");
+    agent.makes("timezone", json!({"name": "Europe/Berlin"}));
+    assert_eq!(shell("date -d 2024-07-01T12:00Z +%H%Z"), "14CEST");
+    agent.makes("timezone", json!({"name": "UTC"}));
+    assert!(agent.refuses("timezone", json!({"name": "Europe/Atlantis"})).contains("knows no time zone"));
+    shell(&format!("ln -sfn {old} /etc/localtime"));
+
+    let answer = |value: &str| json!({"name": "kubeon", "question": "kubeon/x", "vtype": "string", "value": value});
+    agent.makes("debconf", answer("one two"));
+    assert_eq!(shell("debconf-show kubeon"), "* kubeon/x: one two");
+    agent.makes("debconf", answer("three"));
+    shell("echo PURGE | debconf-communicate kubeon");
+
+    shell("for name in a b; do echo $name >/opt/kubeon-$name; done");
+    let path = |name: &str, rank: u32| {
+        json!({"name": "kubeon", "path": format!("/opt/kubeon-{name}"), "link": "/usr/local/bin/kubeon-x", "priority": rank})
+    };
+    agent.makes("alternatives", path("a", 10));
+    agent.makes("alternatives", path("b", 5));
+    assert_eq!(shell("cat /usr/local/bin/kubeon-x"), "b");
+    agent.makes("alternatives", json!({"name": "kubeon", "state": "auto"}));
+    assert_eq!(shell("cat /usr/local/bin/kubeon-x"), "a");
+    for name in ["a", "b"] {
+        let gone = json!({"name": "kubeon", "path": format!("/opt/kubeon-{name}"), "state": "absent"});
+        agent.makes("alternatives", gone);
+    }
+    assert_eq!(shell("ls /usr/local/bin | grep -c kubeon-x; rm /opt/kubeon-a /opt/kubeon-b"), "0");
+}

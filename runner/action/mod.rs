@@ -106,6 +106,7 @@ actions! {
         "assemble" => transfer::assemble;
         "copy" => transfer::copy;
         "gather_facts" => machine::gather_facts;
+        "k8s" => transfer::k8s;
         "k8s_apply" => transfer::k8s_apply;
         "raw" => machine::raw;
         "reboot" => machine::reboot;
@@ -115,14 +116,28 @@ actions! {
 }
 
 /// Other names of actions and modules.
-const ALIASES: &[(&str, &str)] = &[("systemd", "systemd_service"), ("dnf", "package"), ("yum", "package")];
+const ALIASES: &[(&str, &str)] = &[("systemd", "systemd_service"), ("dnf5", "dnf"), ("yum", "dnf")];
 /// Collections whose modules of these names are ours.
 const COLLECTIONS: &[(&str, &[&str])] = &[
     ("ansible.builtin", &[]),
     ("ansible.legacy", &[]),
-    ("ansible.posix", &["authorized_key", "mount", "sysctl"]),
-    ("community.general", &["modprobe"]),
-    ("kubernetes.core", &["k8s_drain", "k8s_info"]),
+    ("ansible.posix", &["authorized_key", "firewalld", "mount", "seboolean", "selinux", "sysctl"]),
+    (
+        "community.general",
+        &[
+            "alternatives",
+            "ini_file",
+            "kernel_blacklist",
+            "locale_gen",
+            "modprobe",
+            "pam_limits",
+            "sefcontext",
+            "seport",
+            "timezone",
+            "ufw",
+        ],
+    ),
+    ("kubernetes.core", &["helm", "helm_repository", "k8s", "k8s_drain", "k8s_info"]),
     (
         "kubeon.gpu",
         &["nvidia_detect", "apt_repo", "containerd_runtime", "k8s_label", "k8s_apply", "k8s_drain", "k8s_info"],

@@ -223,6 +223,15 @@ pub(super) fn assemble(run: &ItemRun<'_>, args: &Map) -> Result<Map, Failure> {
 
 /// Manifests are read here; `template: true` renders them first.
 pub(super) fn k8s_apply(run: &ItemRun<'_>, args: &Map) -> Result<Map, Failure> {
+    with_manifests(run, "k8s_apply", args)
+}
+
+/// As [`k8s_apply`], for the module with the arguments of `kubernetes.core`.
+pub(super) fn k8s(run: &ItemRun<'_>, args: &Map) -> Result<Map, Failure> {
+    with_manifests(run, "k8s", args)
+}
+
+fn with_manifests(run: &ItemRun<'_>, module: &str, args: &Map) -> Result<Map, Failure> {
     let mut args = args.clone();
     for (key, kind, rendered) in [("src", "files", false), ("template", "templates", true)] {
         let names = match args.remove(key) {
@@ -243,7 +252,7 @@ pub(super) fn k8s_apply(run: &ItemRun<'_>, args: &Map) -> Result<Map, Failure> {
         }
         args.insert("definition", documents.join("\n---\n"));
     }
-    Parcel::default().send(run, "k8s_apply", &args)
+    Parcel::default().send(run, module, &args)
 }
 
 /// Bring a file from a host to this machine.

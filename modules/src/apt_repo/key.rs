@@ -12,7 +12,7 @@ const END: &str = "-----END PGP PUBLIC KEY BLOCK-----";
 
 /// One primary key with all that belongs to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Certificate {
+pub(crate) struct Certificate {
     /// In uppercase hexadecimal digits.
     pub fingerprint: String,
     /// Seconds since 1970; `None` when it never expires.
@@ -26,7 +26,7 @@ pub(super) struct Certificate {
 ///
 /// # Errors
 /// What is wrong with the armor, or what the file is instead.
-pub(super) fn dearmored(bytes: &[u8]) -> Result<Vec<u8>, String> {
+pub(crate) fn dearmored(bytes: &[u8]) -> Result<Vec<u8>, String> {
     let Some(text) = std::str::from_utf8(bytes).ok().filter(|text| text.contains(BEGIN)) else {
         return match bytes.first() {
             Some(first) if first & 0x80 != 0 => Ok(bytes.to_vec()),
@@ -86,7 +86,7 @@ fn crc24(bytes: &[u8]) -> [u8; 3] {
 ///
 /// # Errors
 /// What is not understood of it.
-pub(super) fn certificates(bytes: &[u8]) -> Result<Vec<Certificate>, String> {
+pub(crate) fn certificates(bytes: &[u8]) -> Result<Vec<Certificate>, String> {
     let mut found: Vec<Certificate> = Vec::new();
     let mut created_s = 0;
     // The newest self-signature says when the key expires.
