@@ -3,6 +3,7 @@
 mod content;
 mod exec;
 mod file;
+mod follow;
 mod leftovers;
 
 use serde::{Deserialize, Serialize};

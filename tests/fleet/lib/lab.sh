@@ -38,6 +38,7 @@ lab_add() { # NAME:FACE…
     lab_keys
     lab_network
     serve_repo
+    room_for_watches
     for entry; do
         parse_host "$entry"
         [ -d "$(host_dir "$name")" ] || host_make "$name" "$face" "$variant"
@@ -56,6 +57,13 @@ parse_host() { # NAME[:FACE][@VARIANT], into name, face and variant
     [ "$name" = "$1" ] || face=${1#*:}
 }
 elapsed() { awk -v from="$1" -v to="$EPOCHREALTIME" 'BEGIN { printf "%.1f", to - from }'; }
+
+# All hosts share this machine's kernel, whose usual 128 inotify instances a user are few for many systemds and
+# containerds.
+room_for_watches() {
+    local limit=/proc/sys/fs/inotify/max_user_instances
+    [ "$(cat $limit)" -ge 8192 ] || echo 8192 >$limit
+}
 
 boot_all() { # NAME…: all at once
     local name pids=() failed=0 pid
