@@ -54,3 +54,7 @@ cluster-down:
 # A static program and a Debian package, under target/package
 package:
     packaging/deb
+
+# Install the package into a booted Debian, use it, remove it
+package-check:
+    packaging/check
