@@ -275,7 +275,7 @@ impl Args {
         let mut asked = Vec::new();
         match self.state {
             None | Some(State::Absent) if self.name.is_empty() => {
-                return self.if_it_does_something(host, line("autoremove", &[]));
+                self.if_it_does_something(host, line("autoremove", &[]))
             }
             Some(State::Absent) => {
                 for name in &self.name {

@@ -170,12 +170,11 @@ impl Module for Args {
     }
 
     fn report(&self, _host: &dyn Host, done: &[Done], result: &mut Map) -> Result<(), Error> {
-        if let Some(done) = done.iter().rev().find(|done| done.output.is_some()) {
-            if let (Change::Exec(exec), Some(output)) = (&done.change, &done.output) {
-                result.put("command", exec.argv.join(" "));
-                result.put("stdout", output.stdout.as_str());
-                result.put("stderr", output.stderr.as_str());
-            }
+        let last = done.iter().rev().find_map(|done| Some((&done.change, done.output.as_ref()?)));
+        if let Some((Change::Exec(exec), output)) = last {
+            result.put("command", exec.argv.join(" "));
+            result.put("stdout", output.stdout.as_str());
+            result.put("stderr", output.stderr.as_str());
         }
         Ok(())
     }

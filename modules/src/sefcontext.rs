@@ -128,5 +128,5 @@ impl Module for Args {
 fn context<'a>(line: &'a str, target: &str, kind: &str) -> Option<&'a str> {
     let rest = line.strip_prefix(target)?;
     let rest = rest.strip_prefix(' ')?.trim_start().strip_prefix(kind)?;
-    rest.trim().split_whitespace().next()
+    rest.split_whitespace().next()
 }
