@@ -7,6 +7,7 @@ pub mod connection;
 pub mod doc;
 pub mod doctor;
 pub mod execute;
+pub mod foreign;
 pub mod inventory;
 pub mod literal;
 pub mod plan;

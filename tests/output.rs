@@ -203,7 +203,9 @@ h                          : ok=3    changed=1    unreachable=0    failed=0    s
     ));
     assert!(twice.contains("Notification for handler told has been saved.\n"));
     let thrice = project.run(&["site.yml", "-vvv"]).stdout;
-    assert!(thrice.contains("changed: [h] => {\n    \"changed\": true,\n    \"ping\": \"pong\"\n}\n"), "{thrice}");
+    let invocation = "    \"invocation\": {\n        \"module_args\": {}\n    },\n";
+    let told = format!("changed: [h] => {{\n    \"changed\": true,\n{invocation}    \"ping\": \"pong\"\n}}\n");
+    assert!(thrice.contains(&told), "{thrice}");
 }
 
 #[test]

@@ -476,9 +476,7 @@ fn sections_and_their_options() {
     converges(&folder, "kernel_blacklist", json!({"name": "nouveau", "blacklist_file": list}));
     converges(&folder, "kernel_blacklist", json!({"name": "nouveau", "blacklist_file": list, "state": "absent"}));
     assert_eq!(folder.text("modprobe.d/blacklist.conf"), "");
-    let repo = |enabled: bool| {
-        json!({"name": "k8s", "description": "K", "baseurl": "https://a", "enabled": enabled, "reposdir": folder.path("")})
-    };
+    let repo = |enabled: bool| json!({"name": "k8s", "description": "K", "baseurl": "https://a", "enabled": enabled, "reposdir": folder.path("")});
     converges(&folder, "yum_repository", repo(true));
     converges(&folder, "yum_repository", repo(false));
     assert_eq!(folder.text("k8s.repo"), "[k8s]\nbaseurl = https://a\nenabled = 0\nname = K\n");
@@ -535,7 +533,10 @@ fn checkouts_follow_a_branch_a_tag_and_a_commit() {
     let refused = task("git", at("main"));
     assert!(text(&refused, "msg").starts_with("Local modifications exist in the destination"), "{refused:?}");
     let forced = json!({"repo": url, "dest": dest, "version": "main", "force": true});
-    assert_eq!((task("git", forced.clone())["changed"].as_bool(), folder.text("new/checkout/a").as_str()), (Some(true), "2"));
+    assert_eq!(
+        (task("git", forced.clone())["changed"].as_bool(), folder.text("new/checkout/a").as_str()),
+        (Some(true), "2")
+    );
     assert_eq!(task("git", forced)["changed"], false);
     let shallow = json!({"repo": url, "dest": folder.path("shallow"), "depth": 1, "version": "v1"});
     assert_eq!(task("git", shallow.clone())["changed"], true);

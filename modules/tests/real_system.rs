@@ -307,9 +307,7 @@ fn zones_answers_and_alternatives() {
     shell("echo PURGE | debconf-communicate kubeon");
 
     shell("for name in a b; do echo $name >/opt/kubeon-$name; done");
-    let path = |name: &str, rank: u32| {
-        json!({"name": "kubeon", "path": format!("/opt/kubeon-{name}"), "link": "/usr/local/bin/kubeon-x", "priority": rank})
-    };
+    let path = |name: &str, rank: u32| json!({"name": "kubeon", "path": format!("/opt/kubeon-{name}"), "link": "/usr/local/bin/kubeon-x", "priority": rank});
     agent.makes("alternatives", path("a", 10));
     agent.makes("alternatives", path("b", 5));
     assert_eq!(shell("cat /usr/local/bin/kubeon-x"), "b");

@@ -1,6 +1,7 @@
 //! Actions: what tasks call. Some run here, some prepare a module's arguments here, the rest are modules as they are.
 
 mod argument_spec;
+mod foreign;
 mod machine;
 mod say;
 mod template;
@@ -216,6 +217,12 @@ pub fn takes_raw(name: &str) -> bool {
     matches!(name, "assert" | "debug")
 }
 
+/// Returns whether a folder's module may stand in for what has this name: a module does, an action does not, since it
+/// is the action that calls the module.
+pub fn gives_way(name: &str) -> bool {
+    ACTIONS.iter().all(|action| action.name != name)
+}
+
 /// Returns whether something is sent to the host, and not done here alone.
 pub fn is_module(name: &str) -> bool {
     kubeon_modules::spec_of(name).is_some()
@@ -244,6 +251,9 @@ pub fn shown_name(call: &ActionCall) -> String {
 /// # Errors
 /// See [`Failure`]; a module's own failure is its result.
 pub fn run(run: &ItemRun<'_>, args: Map) -> Result<Map, Failure> {
+    if let Some(foreign) = &run.task.action.foreign {
+        return foreign::run(run, foreign, &args);
+    }
     let name = &*run.task.action.name;
     match ACTIONS.iter().find(|action| action.name == name) {
         Some(action) => (action.run)(run, &args),

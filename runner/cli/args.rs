@@ -30,6 +30,9 @@ pub enum Command {
     Check(RunArguments),
     /// Say why a node's GPU is not seen: every link from the PCI bus to the pod, and how to mend the one that is broken.
     Doctor(Box<DoctorArguments>),
+    /// Run one module on hosts, as ansible does.
+    #[command(override_usage = "kubeon-run adhoc PATTERN [-m MODULE] [-a ARGUMENTS] [OPTIONS]")]
+    Adhoc(Box<AdhocArguments>),
     /// Show the inventory, as ansible-inventory does.
     Inventory(InventoryArguments),
     /// Show a module's page, or the list of modules.
@@ -186,6 +189,30 @@ pub struct RunArguments {
     /// Only the hosts that failed or could not be reached in the last run of the same playbooks.
     #[arg(long)]
     pub retry: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct AdhocArguments {
+    /// The module or action to run.
+    #[arg(short, long, value_name = "MODULE", default_value = "command")]
+    pub module_name: String,
+    /// What it is given: key=value words, free text, or a JSON object.
+    #[arg(short = 'a', long = "args", value_name = "ARGUMENTS", default_value = "", allow_hyphen_values = true)]
+    pub module_args: String,
+    /// Run in the background, at most so many seconds.
+    #[arg(short = 'B', long, value_name = "SECONDS")]
+    pub background: Option<u64>,
+    /// Seconds between two questions whether it is done; 0 does not wait for it [default: 15].
+    #[arg(short = 'P', long, value_name = "SECONDS", requires = "background")]
+    pub poll: Option<u64>,
+    /// One line for each host.
+    #[arg(short, long)]
+    pub one_line: bool,
+    /// Where a playbook would lie: roles, group_vars and library are looked for there.
+    #[arg(long, value_name = "FOLDER")]
+    pub playbook_dir: Option<PathBuf>,
+    #[command(flatten)]
+    pub run: RunArguments,
 }
 
 #[derive(Debug, Args)]

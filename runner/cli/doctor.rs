@@ -123,7 +123,8 @@ fn judge(outcome: &Outcome) -> Subject {
 /// Runs a playbook that the program carries, in silence, and returns how its tasks ended, in the inventory's order.
 fn ask(settings: Settings, playbook: &str) -> Result<Vec<Outcome>, Problem> {
     let reading = settings::reading(&settings.config)?;
-    let (inventory, problems) = inventory::read(&settings.inventory, &[PathBuf::from(".")], &reading, &settings.load.vault);
+    let (inventory, problems) =
+        inventory::read(&settings.inventory, &[PathBuf::from(".")], &reading, &settings.load.vault);
     let (errors, warnings): (Vec<_>, Vec<_>) =
         problems.into_iter().partition(|problem| problem.severity == Severity::Error);
     report::show_diagnostics(&warnings);

@@ -14,6 +14,8 @@ mod settings;
 mod tools;
 mod unfollowed;
 
+use std::ffi::OsString;
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -26,11 +28,12 @@ const EXIT_BAD_OPTIONS: u8 = 2;
 
 /// Runs the program.
 pub fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = Arguments::parse_from(words());
     let done = match arguments.command {
         None => run::run(arguments.run),
         Some(Command::Check(run)) => run::check(run),
         Some(Command::Doctor(doctor)) => doctor::doctor(*doctor),
+        Some(Command::Adhoc(adhoc)) => run::adhoc(*adhoc),
         Some(Command::Inventory(inventory)) => tools::inventory(inventory),
         Some(Command::Doc { module }) => tools::doc(module.as_deref()),
         Some(Command::Schema { what }) => tools::schema(what),
@@ -44,6 +47,21 @@ pub fn main() -> ExitCode {
             ExitCode::from(code)
         }
     }
+}
+
+/// Returns the words of the command line; under the name of one of Ansible's programs, with the sub-command that does its
+/// work.
+fn words() -> Vec<OsString> {
+    let mut words: Vec<OsString> = std::env::args_os().collect();
+    let name = words.first().and_then(|word| Path::new(word).file_name()).unwrap_or_default();
+    let command = match name.to_str() {
+        Some("ansible") => "adhoc",
+        Some("ansible-inventory") => "inventory",
+        Some("ansible-doc") => "doc",
+        Some(_) | None => return words,
+    };
+    words.insert(1, command.into());
+    words
 }
 
 /// What ends the program before or instead of a run.

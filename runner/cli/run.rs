@@ -7,15 +7,18 @@ use std::sync::mpsc;
 
 use super::Problem;
 use super::again::{self, Earlier};
-use super::args::RunArguments;
+use super::args::{AdhocArguments, OutputFormat, RunArguments};
 use super::output;
 use super::settings::{self, Settings};
 use crate::execute::{self, World};
 use crate::inventory::Inventory;
 use crate::playbook::{Loader, Play};
-use crate::report::{self, About};
+use crate::report::{self, About, Format};
 use crate::source::{Diagnostic, Severity};
 use crate::{inventory, plan};
+
+/// How often an ad-hoc job is asked after, unless the user says so: `-P` of ansible.
+const DEFAULT_POLL_S: u64 = 15;
 
 /// What was read and found without a mistake.
 struct Ready {
@@ -26,12 +29,15 @@ struct Ready {
     warnings: Vec<Diagnostic>,
 }
 
-fn read(args: &RunArguments, strict: bool) -> Result<Ready, Problem> {
+/// A playbook that is in no file: what `adhoc` makes of its command line.
+struct Given {
+    text: String,
+    format: Format,
+}
+
+fn read(args: &RunArguments, strict: bool, given: Option<&Given>) -> Result<Ready, Problem> {
     if args.playbooks.is_empty() {
         return Err(Problem::usage("name a playbook to run, as in `kubeon-run site.yml`"));
-    }
-    if !args.module_path.is_empty() {
-        return Err(Problem::usage("modules of one's own (`--module-path`) are not supported yet: built-in ones are"));
     }
     let mut settings = settings::gather(args)?;
     let folders: Vec<PathBuf> = args
@@ -47,13 +53,16 @@ fn read(args: &RunArguments, strict: bool) -> Result<Ready, Problem> {
     let mut loader = Loader::new(settings.load.clone());
     let mut plays = Vec::new();
     for path in &args.playbooks {
-        if path.is_file() {
+        if let Some(given) = given {
+            plays.extend(loader.carried(path, &given.text));
+        } else if path.is_file() {
             plays.extend(loader.playbook(path));
         } else {
             return Err(Problem::new(format!("no playbook `{}`", path.display())));
         }
     }
     problems.extend(loader.take_problems());
+    problems.extend(variables_elsewhere(&settings.config, &folders, &plays));
     problems.extend(plan::check(&plays, &inventory, &settings.run, strict));
     plan::sort(&mut problems);
     let (errors, warnings): (Vec<_>, Vec<_>) =
@@ -70,9 +79,21 @@ fn read(args: &RunArguments, strict: bool) -> Result<Ready, Problem> {
     Ok(Ready { settings, loader, plays, inventory, warnings })
 }
 
+/// Refuses plays with `group_vars` beside an imported playbook, where the user has asked that they count.
+fn variables_elsewhere(config: &super::Config, folders: &[PathBuf], plays: &[Play]) -> Option<Diagnostic> {
+    let roots = config.get(&["ANSIBLE_PLAYBOOK_VARS_ROOT"], "defaults", "playbook_vars_root")?;
+    let holds = |play: &&Play| ["group_vars", "host_vars"].iter().any(|name| play.folder.join(name).is_dir());
+    let is_named =
+        |play: &&Play| folders.iter().any(|folder| play.folder.canonicalize().ok() == folder.canonicalize().ok());
+    let play = plays.iter().filter(|play| !is_named(play)).find(holds)?;
+    let message = format!("`playbook_vars_root = {roots}` asks for the variables in `{}`", play.folder.display());
+    let help = "`group_vars` and `host_vars` beside the playbooks named on the command line count: move them there";
+    (roots.trim() != "top").then(|| Diagnostic::error(play.place, message).help(help))
+}
+
 /// Checks without connecting.
 pub fn check(args: RunArguments) -> Result<u8, Problem> {
-    let ready = read(&args, true)?;
+    let ready = read(&args, true, None)?;
     report::show_diagnostics(&ready.warnings);
     let tasks: usize = ready.plays.iter().map(plan::count_tasks).sum();
     report::say(&format!("{} plays with {tasks} tasks: no mistake found", ready.plays.len()));
@@ -81,7 +102,45 @@ pub fn check(args: RunArguments) -> Result<u8, Problem> {
 
 /// Runs playbooks.
 pub fn run(args: RunArguments) -> Result<u8, Problem> {
-    let Ready { settings, loader, plays, inventory, warnings } = read(&args, false)?;
+    carry_out(args, None)
+}
+
+/// Runs one module on hosts.
+pub fn adhoc(args: AdhocArguments) -> Result<u8, Problem> {
+    let AdhocArguments { module_name, module_args, background, poll, one_line, playbook_dir, run: mut args } = args;
+    let [pattern] = &args.playbooks[..] else {
+        return Err(Problem::usage("name the hosts, as in `kubeon-run adhoc web -m ping`"));
+    };
+    let module_args = match serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(&module_args) {
+        Ok(arguments) => serde_json::Value::Object(arguments),
+        Err(_) if module_args.is_empty() => serde_json::Value::Null,
+        Err(_) => serde_json::Value::String(module_args),
+    };
+    let mut task = serde_json::json!({module_name: module_args});
+    if let (Some(seconds), Some(task)) = (background, task.as_object_mut()) {
+        task.insert("async".to_owned(), seconds.into());
+        task.insert("poll".to_owned(), poll.unwrap_or(DEFAULT_POLL_S).into());
+    }
+    let play = serde_json::json!([{
+        "name": "Ansible Ad-Hoc",
+        "hosts": pattern.to_string_lossy(),
+        "gather_facts": false,
+        "tasks": [task],
+    }]);
+    let format = match (args.output, one_line) {
+        (OutputFormat::Json, _) => Format::Json,
+        (OutputFormat::Junit, _) => Format::Junit,
+        (OutputFormat::Lines, _) => Format::Lines,
+        (OutputFormat::Auto, true) => Format::Oneline,
+        (OutputFormat::Auto, false) => Format::Minimal,
+    };
+    // JSON is YAML, too. Relative paths start from where the playbook would lie.
+    args.playbooks = vec![playbook_dir.unwrap_or_default().join("ad-hoc")];
+    carry_out(args, Some(Given { text: play.to_string(), format }))
+}
+
+fn carry_out(args: RunArguments, given: Option<Given>) -> Result<u8, Problem> {
+    let Ready { settings, loader, plays, inventory, warnings } = read(&args, false, given.as_ref())?;
     report::show_diagnostics(&warnings);
     for warning in &settings.config.warnings {
         report::warn(warning);
@@ -110,7 +169,10 @@ pub fn run(args: RunArguments) -> Result<u8, Problem> {
     }
     let playbooks = args.playbooks.iter().map(|path| std::path::absolute(path).unwrap_or_else(|_| path.clone()));
     let about = About { playbooks: playbooks.collect(), check: settings.run.check };
-    let (reporting, mut run) = (output::reporting(args.output, &settings, about.clone())?, settings.run);
+    let (mut reporting, mut run) = (output::reporting(args.output, &settings, about.clone())?, settings.run);
+    if let Some(given) = given {
+        reporting.format = given.format;
+    }
     let replay = match again::earlier(&args, &about, &inventory, &mut run)? {
         Earlier::Nothing => return Ok(0),
         Earlier::Run(replay) => replay,

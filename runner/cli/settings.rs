@@ -202,6 +202,7 @@ pub fn gather(args: &RunArguments) -> Result<Settings, Problem> {
             "collections_path",
             &["~/.ansible/collections", "/usr/share/ansible/collections"],
         ),
+        library: module_path(args, &config),
         extra_vars,
         vault,
         private_role_vars: config.flag(&["ANSIBLE_PRIVATE_ROLE_VARS"], "defaults", "private_role_vars", false)?,
@@ -296,4 +297,16 @@ fn fact_cache(config: &Config, number: &NumberOf) -> Result<Option<FactCache>, P
         prefix: get("ANSIBLE_CACHE_PLUGIN_PREFIX", "fact_caching_prefix").unwrap_or_default(),
         lifetime: (lifetime_s > 0.0).then(|| Duration::from_secs_f64(lifetime_s)),
     }))
+}
+
+/// Returns the folders of modules: those of the command line, then the configured ones.
+fn module_path(args: &RunArguments, config: &Config) -> Vec<PathBuf> {
+    let given = args.module_path.iter().flat_map(|text| text.split(':')).filter(|part| !part.is_empty());
+    let given = given.map(|part| crate::execute::home_expanded(PathBuf::from(part)));
+    let usual = || {
+        ["~/.ansible/plugins/modules", "/usr/share/ansible/plugins/modules"]
+            .map(|path| crate::execute::home_expanded(PathBuf::from(path)))
+            .to_vec()
+    };
+    given.chain(config.paths(&["ANSIBLE_LIBRARY"], "defaults", "library").unwrap_or_else(usual)).collect()
 }

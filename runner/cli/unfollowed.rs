@@ -65,7 +65,8 @@ const REFUSED: &[Setting] = &[
         section: "defaults",
         key: "playbook_vars_root",
         variable: "ANSIBLE_PLAYBOOK_VARS_ROOT",
-        usual: &["top"],
+        // Plays that these would read more for are refused when they are read.
+        usual: &["top", "bottom", "all"],
         help: "`group_vars` and `host_vars` beside the playbooks named on the command line count",
     },
     Setting {

@@ -231,7 +231,9 @@ impl ItemRun<'_> {
         let acted = self.arguments().and_then(|args| {
             // Whoever asks later is told what the module was given.
             let is_asked = self.info.registers || self.world.options.verbosity > 2;
-            given = (is_asked && action::is_module(&self.task.action.name)).then(|| args.clone());
+            let call = &self.task.action;
+            let is_module = call.foreign.is_some() || action::is_module(&call.name);
+            given = (is_asked && is_module).then(|| args.clone());
             action::run(self, args)
         });
         let mut result = match acted {
@@ -343,9 +345,12 @@ impl ItemRun<'_> {
             };
             for list in lists {
                 for (key, value) in list.as_map().map(|map| (**map).clone()).unwrap_or_default() {
-                    if action::canonical(&key.to_string()) == Some(name)
-                        && let Value::Map(map) = self.templar.value(&value)?
-                    {
+                    let key = key.to_string();
+                    let is_meant = match &self.task.action.foreign {
+                        Some(_) => key == self.task.action.written,
+                        None => action::canonical(&key) == Some(name),
+                    };
+                    if is_meant && let Value::Map(map) = self.templar.value(&value)? {
                         defaults.extend((*map).clone());
                     }
                 }

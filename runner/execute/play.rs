@@ -375,6 +375,7 @@ fn facts_task(world: &World, run: &PlayRun) -> Option<Task> {
             args: Arc::new(args),
             node: Node { place: run.play.place, kind: Kind::Null },
             more: None,
+            foreign: None,
         },
         loop_: None,
         notify: Vec::new(),

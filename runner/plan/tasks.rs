@@ -148,6 +148,13 @@ fn arguments(task: &Task, problems: &mut Vec<Diagnostic>) {
         );
         problems.push(Diagnostic::error(call.place_of(name).0, message));
     }
+    if let Some(foreign) = &call.foreign {
+        // What it takes only itself knows; whether it can be sent is known here.
+        if let Err(message) = foreign.ready() {
+            problems.push(Diagnostic::error(call.place, message).width(call.written.chars().count()));
+        }
+        return;
+    }
     let mut plain = Map::new();
     let mut open: Vec<String> = Vec::new();
     for (key, entry) in &*call.args {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::foreign::Foreign;
 use crate::source::{Diagnostic, Place};
 use crate::value::{Map, Str, Value};
 use crate::yaml::{Kind, Node};
@@ -19,6 +20,8 @@ pub struct ActionCall {
     pub node: Node,
     /// `args:` of the task, beneath the action's own.
     pub more: Option<Node>,
+    /// The program that is called where it is no action and no module of ours.
+    pub foreign: Option<Arc<Foreign>>,
 }
 
 impl ActionCall {

@@ -18,6 +18,8 @@ pub struct Options {
     pub roles_path: Vec<PathBuf>,
     /// Folders that hold `ansible_collections/`.
     pub collections_path: Vec<PathBuf>,
+    /// Folders that hold modules of one's own.
+    pub library: Vec<PathBuf>,
     /// The command line's variables: names of static imports may use them.
     pub extra_vars: Arc<Map>,
     pub vault: Arc<Vault>,
@@ -36,6 +38,8 @@ pub struct Loader {
     pub(super) playbook: PathBuf,
     /// The roles that static imports brought since it was last asked for, with their handlers.
     pub(super) brought: Brought,
+    /// The roles that were read so far: each may bring modules.
+    pub(super) roles_read: Vec<PathBuf>,
 }
 
 /// Roles that tasks brought, and the handlers that came with them.
@@ -57,6 +61,7 @@ impl Loader {
             depth: 0,
             playbook: PathBuf::new(),
             brought: Brought::default(),
+            roles_read: Vec::new(),
         }
     }
 

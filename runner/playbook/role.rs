@@ -106,6 +106,9 @@ impl Loader {
             self.problem(Diagnostic::error(used.place, message));
             return loaded;
         }
+        if !self.roles_read.contains(&path) {
+            self.roles_read.push(path.clone());
+        }
         let meta = self.role_node(&path, "meta", None, used.place);
         let allow_duplicates = used.allow_duplicates.unwrap_or_else(|| {
             meta.as_ref().and_then(|meta| meta.get("allow_duplicates")).is_some_and(|node| node.value().truthy())
@@ -359,6 +362,7 @@ fn validation(role: &Arc<Role>, used: &RoleUse, parent: &Arc<Parent>) -> Option<
             args: Arc::new(args),
             node: Node { place: used.place, kind: Kind::Null },
             more: None,
+            foreign: None,
         },
         loop_: None,
         notify: Vec::new(),

@@ -9,6 +9,7 @@ use super::play::folder_of;
 use super::read::{IMPORT_DEPTH_LIMIT, Loader};
 use super::{Block, Item, Loop, LoopControl, LoopKind, Parent, ParentKind, Task};
 use crate::action;
+use crate::foreign::{self, Foreign};
 use crate::source::{Diagnostic, nearest};
 use crate::value::{Map, Value};
 use crate::yaml::{Kind, Node};
@@ -79,7 +80,7 @@ impl Loader {
         let (keywords, unknown) = self.keywords(node, place, TASK_KEYS);
         let (loops, unknown): (Vec<&Node>, Vec<&Node>) =
             unknown.into_iter().partition(|key| key.as_str().is_some_and(|name| name.starts_with("with_")));
-        let Some(action) = self.action(node, unknown, place) else { return Vec::new() };
+        let Some(action) = self.action(node, unknown, place, parent) else { return Vec::new() };
         let vars = node.get("vars").map(|vars| self.mapping(vars, "`vars`")).unwrap_or_default();
         let task = Task {
             place: node.place,
@@ -120,7 +121,7 @@ impl Loader {
     }
 
     /// Finds the one key that names the task's action.
-    fn action(&mut self, node: &Node, unknown: Vec<&Node>, place: Where) -> Option<ActionCall> {
+    fn action(&mut self, node: &Node, unknown: Vec<&Node>, place: Where, parent: &Arc<Parent>) -> Option<ActionCall> {
         let more = node.get("args").cloned();
         if let Some((key, value)) =
             node.entries().iter().find(|(key, _)| matches!(key.as_str(), Some("action" | "local_action")))
@@ -128,9 +129,12 @@ impl Loader {
             for key in unknown {
                 self.unknown_key(key, "a Task", place, TASK_KEYS);
             }
-            return self.action_in_value(key, value, more);
+            return self.action_in_value(key, value, more, parent);
         }
-        let known = |key: &&Node| action::canonical(&key.text()).is_some();
+        let known = |key: &&Node| {
+            let name = key.text();
+            action::canonical(&name).is_some() || self.foreign(&name, parent).is_ok_and(|foreign| foreign.is_some())
+        };
         let chosen = unknown.iter().copied().find(known).or_else(|| {
             // A lone unknown key, or the one that is farthest from any keyword, is a misspelt action.
             let keyword_like =
@@ -145,7 +149,7 @@ impl Loader {
             return None;
         };
         for key in unknown.iter().filter(|key| !std::ptr::eq(**key, chosen)) {
-            if known(key) {
+            if action::canonical(&key.text()).is_some() {
                 let message = format!("a task calls one action: `{}` and `{}` are two", chosen.text(), key.text());
                 self.problem(Diagnostic::error(key.place, message));
             } else {
@@ -153,11 +157,17 @@ impl Loader {
             }
         }
         let value = node.get(&chosen.text()).cloned().unwrap_or(Node { place: chosen.place, kind: Kind::Null });
-        self.action_call(&chosen.text(), chosen, value, more)
+        self.action_call(&chosen.text(), chosen, value, more, parent)
     }
 
     /// `action: copy src=a dest=b`, `action: {module: copy, …}`, and `local_action` likewise.
-    fn action_in_value(&mut self, key: &Node, value: &Node, more: Option<Node>) -> Option<ActionCall> {
+    fn action_in_value(
+        &mut self,
+        key: &Node,
+        value: &Node,
+        more: Option<Node>,
+        parent: &Arc<Parent>,
+    ) -> Option<ActionCall> {
         let (name, rest) = match &value.kind {
             Kind::Map(entries) => {
                 let Some(name) = value.get("module").map(Node::text) else {
@@ -184,11 +194,26 @@ impl Loader {
             place: value.place,
             kind: Kind::Str { text: name.as_str().into(), trust: crate::value::Trust::Data },
         };
-        self.action_call(&name, &key, rest, more)
+        self.action_call(&name, &key, rest, more, parent)
     }
 
-    fn action_call(&mut self, written: &str, key: &Node, node: Node, more: Option<Node>) -> Option<ActionCall> {
-        let name = match action::canonical(written) {
+    fn action_call(
+        &mut self,
+        written: &str,
+        key: &Node,
+        node: Node,
+        more: Option<Node>,
+        parent: &Arc<Parent>,
+    ) -> Option<ActionCall> {
+        let foreign = match self.foreign(written, parent) {
+            Ok(foreign) => foreign,
+            Err(message) => {
+                self.problem(Diagnostic::error(key.place, message).width(written.chars().count()));
+                return None;
+            }
+        };
+        let own_name = foreign.as_ref().map(|_| format!("library/{written}"));
+        let name = match own_name.as_deref().or_else(|| action::canonical(written)) {
             Some(name) => name,
             None if crate::value::may_be_template(written) => {
                 let message =
@@ -201,6 +226,7 @@ impl Loader {
                     args: Arc::new(args),
                     node: Node { place: key.place, kind: Kind::Null },
                     more: None,
+                    foreign: None,
                 });
             }
             None => {
@@ -246,7 +272,28 @@ impl Loader {
             args: Arc::new(args),
             node,
             more,
+            foreign,
         })
+    }
+
+    /// Finds a module that is not built in, or is hidden by one of a folder.
+    fn foreign(&self, written: &str, parent: &Arc<Parent>) -> Result<Option<Arc<Foreign>>, String> {
+        if crate::value::may_be_template(written) || written.starts_with("ansible.builtin.") {
+            return Ok(None);
+        }
+        if action::canonical(written).is_some_and(|name| !action::gives_way(name) || written.contains('.')) {
+            return Ok(None);
+        }
+        let roles = std::iter::successors(Some(parent), |parent| parent.parent.as_ref());
+        let roles = roles.filter_map(|parent| parent.role.as_ref());
+        let mut homes: Vec<PathBuf> =
+            roles.flat_map(|role| std::iter::once(role).chain(&role.chain)).map(|role| role.path.clone()).collect();
+        homes.push(self.playbook.clone());
+        homes.extend(self.roles_read.iter().cloned());
+        let mut collections = vec![self.playbook.join("collections")];
+        collections.extend(self.options.collections_path.iter().cloned());
+        let search = foreign::Search { homes, libraries: self.options.library.clone(), collections };
+        Ok(foreign::find(written, &search)?.map(Arc::new))
     }
 
     fn loop_of(&mut self, node: &Node, with: &[&Node]) -> Option<Loop> {

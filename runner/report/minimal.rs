@@ -49,7 +49,7 @@ impl<W: Write, E: Write> Minimal<W, E> {
             }
             Some(_) | None => format!("{host} | {word} => {}", indented(&sorted(Json::Object(shown)))),
         };
-        let text = self.style.paint(&secrets::hide(&text), color);
+        let text = self.style.paint(secrets::hide(&text).trim_end_matches('\n'), color);
         // A terminal that is gone can't be told.
         writeln!(self.out, "{text}").ok();
         self.out.flush().ok();
