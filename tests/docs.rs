@@ -195,3 +195,37 @@ fn commands_are_taken() {
     }
     assert!(found > 10, "only {found} commands were found");
 }
+
+/// The quick start's first run, as it is written there: look, do, and nothing is left to do.
+#[test]
+fn the_quick_start_s_first_run_holds() {
+    let project = Project::new("");
+    let page = text_of(Path::new("docs/quick-start.md"));
+    let said: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix("    ")).take(4).collect();
+    assert_eq!(
+        said,
+        [
+            "kubeon-run init hello",
+            "cd hello",
+            "kubeon-run site.yml -i localhost, -c local --check --diff",
+            "kubeon-run site.yml -i localhost, -c local",
+        ]
+    );
+    let run = |line: &str, folder: &Path| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_kubeon-run"));
+        command.env("HOME", project.folder.path()).env("ANSIBLE_CONFIG", "/dev/null").env_remove("XDG_STATE_HOME");
+        command.current_dir(folder).args(line.split_whitespace().skip(1));
+        let ran = project.wait(command);
+        assert!(ran.code == 0 && ran.stderr.is_empty(), "{line}: {ran:?}");
+        ran.stdout
+    };
+    let (hello, written) = (project.path("hello"), project.path("hello.txt"));
+    run(said[0], project.folder.path());
+    assert!(run(said[2], &hello).contains("+hello\n"));
+    assert!(!written.exists());
+    run(said[3], &hello);
+    assert_eq!(fs::read_to_string(&written).expect("what was said"), "hello\n");
+    assert!(run(said[3], &hello).contains("changed=0"));
+    // Nothing is overwritten.
+    assert_eq!(run(said[0], project.folder.path()).matches("kept ").count(), 3);
+}

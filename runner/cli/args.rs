@@ -14,7 +14,8 @@ use super::doctor_args::DoctorArguments;
     args_conflicts_with_subcommands = true,
     subcommand_precedence_over_arg = true,
     arg_required_else_help = true,
-    after_help = "Exit status: 0 all well, 1 error, 2 a host failed, 4 a host could not be reached, 6 both, 99 interrupted."
+    after_help = "Exit status: 0 all well, 1 error, 2 a host failed or an option is wrong, 4 a host could not be reached or a \
+                  file holds a mistake, 6 hosts failed and others could not be reached, 99 interrupted."
 )]
 pub struct Arguments {
     #[command(subcommand)]

@@ -96,7 +96,9 @@ pub fn check(args: RunArguments) -> Result<u8, Problem> {
     let ready = read(&args, true, None)?;
     report::show_diagnostics(&ready.warnings);
     let tasks: usize = ready.plays.iter().map(plan::count_tasks).sum();
-    report::say(&format!("{} plays with {tasks} tasks: no mistake found", ready.plays.len()));
+    let counted = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+    let (plays, tasks) = (counted(ready.plays.len(), "play"), counted(tasks, "task"));
+    report::say(&format!("{plays} with {tasks}: no mistake found"));
     Ok(0)
 }
 

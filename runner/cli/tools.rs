@@ -100,12 +100,12 @@ const STARTING_PROJECT: &[(&str, &str)] = &[
         "# The hosts, in groups. `kubeon-run inventory --graph` shows them.\n\
          all:\n  children:\n    web:\n      hosts:\n        # web1: {ansible_host: 192.0.2.10, ansible_user: admin}\n",
     ),
-    ("inventory/group_vars/all.yml", "# Variables of every host.\nmessage: hello\n"),
+    ("group_vars/all.yml", "# Variables of every host.\nmessage: hello\n"),
     (
         "site.yml",
         "# Run with: kubeon-run site.yml --check --diff\n\
-         - name: Set hosts up\n  hosts: all\n  become: true\n  tasks:\n    - name: Say hello at login\n      copy:\n        \
-         dest: /etc/motd\n        content: \"{{ message }}\\n\"\n        mode: \"0644\"\n",
+         - name: Set hosts up\n  hosts: all\n  # become: true    # as root, by sudo\n  tasks:\n    - name: Say hello\n      \
+         copy:\n        dest: ~/hello.txt\n        content: \"{{ message }}\\n\"\n        mode: \"0644\"\n",
     ),
 ];
 
