@@ -187,41 +187,23 @@ impl Args {
         let mut missing = self.wanted();
         let mut told = "OK";
         let mut body: Vec<Option<String>> = lines[start..end].iter().cloned().map(Some).collect();
-        // First the lines that are right already, then those that can be made so.
-        for slot in &mut body {
-            let Some(found) = slot.as_deref().and_then(|line| said(line, option)).filter(|said| said.active) else {
-                continue;
-            };
-            if let Some(at) = missing.iter().position(|value| *value == found.value) {
-                let right = self.line(option, missing.remove(at));
-                if !self.ignore_spaces && slot.as_deref() != Some(right.as_str()) {
-                    *slot = Some(right);
-                    told = "option changed";
-                }
-            } else if self.exclusive {
-                *slot = Some(String::from("\0"));
+        let about = |line: &str| said(line, option).is_some_and(|said| said.active || self.modify_inactive_option);
+        // First the lines that have a wanted value, then, where there are to be no others, those that can take one.
+        let mut open: Vec<usize> = (0..body.len()).filter(|&at| body[at].as_deref().is_some_and(about)).collect();
+        open.retain(|&at| {
+            let line = body[at].clone().unwrap_or_default();
+            let Some(found) = said(&line, option) else { return true };
+            let Some(nth) = missing.iter().position(|value| *value == found.value) else { return true };
+            let right = self.line(option, missing.remove(nth));
+            if line != right && !(self.ignore_spaces && found.active) {
+                body[at] = Some(right);
+                told = "option changed";
             }
-        }
-        for inactive in [false, true] {
-            for slot in &mut body {
-                let free = match slot.as_deref() {
-                    Some("\0") => !inactive,
-                    Some(line) => {
-                        inactive && self.modify_inactive_option && said(line, option).is_some_and(|said| !said.active)
-                    }
-                    None => false,
-                };
-                if free {
-                    // A line too many goes; a comment stays.
-                    if !missing.is_empty() {
-                        *slot = Some(self.line(option, missing.remove(0)));
-                        told = "option changed";
-                    } else if !inactive {
-                        *slot = None;
-                        told = "option changed";
-                    }
-                }
-            }
+            false
+        });
+        for at in open.into_iter().filter(|_| self.exclusive) {
+            body[at] = if missing.is_empty() { None } else { Some(self.line(option, missing.remove(0))) };
+            told = "option changed";
         }
         let body: Vec<String> = body.into_iter().flatten().collect();
         let size = body.len();

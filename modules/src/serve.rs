@@ -135,7 +135,10 @@ fn execute(task: &Task, service: &dyn Service) -> Map {
         if cfg!(not(feature = "cluster")) && task.module.starts_with("k8s_") {
             return failed(crate::machine::NOT_FROM_HERE);
         }
-        return failed(&format!("this agent has no module `{}`", task.module));
+        let module = &task.module;
+        return failed(&format!(
+            "`{module}` runs beside kubeon-run, not on a host: give the task `delegate_to: localhost`"
+        ));
     };
     let module = match (spec.decode)(&task.args) {
         Ok(module) => module,
