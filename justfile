@@ -55,6 +55,6 @@ cluster-down:
 package:
     packaging/deb
 
-# Install the package into a booted Debian, use it, remove it
+# Build the package, install it into a booted Debian, use it, remove it
 package-check:
-    packaging/check
+    packaging/check --build
