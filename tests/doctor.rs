@@ -7,7 +7,7 @@ use std::path::Path;
 
 use common::program::Project;
 use kubeon_modules::evidence::Evidence;
-use kubeon_run::doctor::{Finding, Subject, host, table, text};
+use kubeon_run::doctor::{Finding, Subject, cluster, host, table, text};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -19,6 +19,9 @@ struct Case {
     /// A merge patch of the healthy host.
     #[serde(default)]
     change: Value,
+    /// A merge patch of the healthy cluster.
+    #[serde(default)]
+    cluster: Value,
     /// What somebody has pasted.
     text: Option<String>,
     /// Every diagnosis that must come out, and no other.
@@ -33,53 +36,94 @@ fn read<T: for<'de> Deserialize<'de>>(name: &str) -> T {
     serde_yaml::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Changes a document as RFC 7396 says.
+/// Changes a document: a mapping changes some keys, of a list those that are numbers; null takes an entry away.
 fn merge(document: &mut Value, change: &Value) {
     let Value::Object(changes) = change else {
         *document = change.clone();
         return;
     };
+    if let Value::Array(items) = document
+        && changes.keys().all(|key| key.parse::<usize>().is_ok())
+    {
+        for (key, value) in changes {
+            let at: usize = key.parse().expect("a number");
+            items.resize(items.len().max(at + 1), Value::Null);
+            merge(&mut items[at], value);
+        }
+        items.retain(|item| !item.is_null());
+        return;
+    }
     if !document.is_object() {
         *document = Value::Object(Default::default());
     }
     let entries = document.as_object_mut().expect("an object");
     for (key, value) in changes {
-        if value.is_null()
-            && entries.get(key).is_some_and(|old| {
-                old.is_object() || key.starts_with("libnvidia") || key.starts_with("nvidia-container")
-            })
-        {
-            entries.shift_remove(key);
-        } else {
-            merge(entries.entry(key.clone()).or_insert(Value::Null), value);
-        }
+        merge(entries.entry(key.clone()).or_insert(Value::Null), value);
     }
+    entries.retain(|key, value| !value.is_null() || !REMOVED.iter().any(|removed| key.starts_with(removed)));
 }
+
+/// Entries of mappings that are lists of names: what is null there is not there.
+const REMOVED: [&str; 3] = ["nvidia", "libnvidia", "feature."];
 
 fn ids(findings: &[Finding]) -> BTreeSet<String> {
     findings.iter().map(|finding| finding.diagnosis.id.to_owned()).collect()
 }
 
-fn healthy(change: &Value) -> Subject {
-    let mut evidence: Value = read("healthy-host.yml");
+fn changed<T: for<'de> Deserialize<'de>>(healthy: &str, change: &Value) -> T {
+    let mut evidence: Value = read(healthy);
     if !change.is_null() {
         merge(&mut evidence, change);
     }
-    let evidence: Evidence = serde_json::from_value(evidence).expect("what gpu_facts returns");
-    host::examine("gpu1", &evidence)
+    serde_json::from_value(evidence).expect("what the module returns")
+}
+
+/// Judges every case, each by what `examine` makes of it, and says which are judged wrong.
+fn judge(file: &str, examine: impl Fn(&Case) -> Vec<Subject>) {
+    let mut wrong = Vec::new();
+    for case in read::<Vec<Case>>(file) {
+        let subjects = examine(&case);
+        let found: BTreeSet<String> = subjects.iter().flat_map(|subject| ids(&subject.findings)).collect();
+        let first = subjects[0].broken().map(|link| link.name().to_owned());
+        if found != case.found || case.first.is_some() && first != case.first {
+            wrong.push(format!("{}: {found:?}, first {first:?}", case.about));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
 #[test]
 fn what_a_host_shows_is_judged() {
-    let mut wrong = Vec::new();
-    for case in read::<Vec<Case>>("hosts.yml") {
-        let subject = healthy(&case.change);
-        let first = subject.broken().map(|link| link.name().to_owned());
-        if ids(&subject.findings) != case.found || case.first.is_some() && first != case.first {
-            wrong.push(format!("{}: {:?}, first {first:?}", case.about, ids(&subject.findings)));
-        }
-    }
-    assert!(wrong.is_empty(), "{wrong:#?}");
+    judge("hosts.yml", |case| vec![host::examine("gpu1", &changed("healthy-host.yml", &case.change))]);
+}
+
+#[test]
+fn what_a_cluster_shows_is_judged() {
+    judge("clusters.yml", |case| {
+        let seen: Evidence = changed("healthy-host.yml", &case.change);
+        let mut hosts = vec![(host::examine("gpu1", &seen), Some(seen))];
+        let more = cluster::examine(&mut hosts, &changed("healthy-cluster.yml", &case.cluster));
+        hosts.into_iter().map(|(subject, _)| subject).chain(more).collect()
+    });
+}
+
+/// A node that is no host of the inventory is judged by what the cluster knows.
+#[test]
+fn nodes_that_are_no_hosts_are_judged_too() {
+    let judged = |change: &str| {
+        let change: Value = serde_yaml::from_str(change).expect("a change");
+        cluster::examine(&mut [], &changed("healthy-cluster.yml", &change))
+    };
+    let subjects = judged("{}");
+    assert_eq!((subjects.len(), subjects[0].findings.len(), subjects[0].is_host), (1, 0, false));
+    let subjects = judged("{nodes: {\"0\": {taints: [{key: dedicated, value: ml, effect: NoSchedule}]}}, pods: []}");
+    assert_eq!(ids(&subjects[0].findings), BTreeSet::from(["taint-not-tolerated".to_owned()]));
+    assert!(
+        judged(
+            "{nodes: {\"0\": {labels: {nvidia.com/gpu.present: null}, capacity: {nvidia.com/gpu: null}}}, pods: []}"
+        )
+        .is_empty()
+    );
 }
 
 #[test]
@@ -98,22 +142,10 @@ fn what_is_pasted_is_recognised() {
 #[test]
 fn every_diagnosis_is_found_by_a_case() {
     let mut cases = read::<Vec<Case>>("hosts.yml");
+    cases.extend(read::<Vec<Case>>("clusters.yml"));
     cases.extend(read::<Vec<Case>>("texts.yml"));
     let shown: BTreeSet<String> = cases.into_iter().flat_map(|case| case.found).collect();
-    let elsewhere = [
-        "host-unreachable",
-        "host-not-examined",
-        "containerd-nvidia-is-not-the-default",
-        "plugin-missing",
-        "plugin-twice-on-a-node",
-        "plugin-on-a-node-without-gpu",
-        "plugin-sandbox-fails",
-        "plugin-pod-missing",
-        "plugin-not-running",
-        "allocatable-more",
-        "label-of-another-value",
-        "label-without-gpu",
-    ];
+    let elsewhere = ["host-unreachable", "host-not-examined"];
     let poor: Vec<&str> =
         table::all().map(|one| one.id).filter(|id| !shown.contains(*id) && !elsewhere.contains(id)).collect();
     assert!(poor.is_empty(), "no case in tests/doctor finds {poor:?}");
@@ -163,4 +195,38 @@ fn a_pasted_message_is_explained() {
     project.write("message", "all is well\n");
     let ran = run(&["--text", "message"]);
     assert_eq!((ran.code, ran.stdout.contains("nothing in it is known")), (0, true), "{ran:?}");
+}
+
+/// Without an inventory this machine is looked at, whatever it is, and nothing is needed for that.
+#[test]
+fn this_machine_is_looked_at_without_an_inventory() {
+    let project = Project::new("");
+    let run = |arguments: &[&str]| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_kubeon-run"));
+        command.current_dir(project.folder.path()).arg("doctor").args(arguments).env("HOME", project.folder.path());
+        command.env("ANSIBLE_CONFIG", "/dev/null").env_remove("ANSIBLE_INVENTORY").env_remove("KUBECONFIG");
+        project.wait(command)
+    };
+    let ran = run(&["--no-cluster", "--output", "json"]);
+    let report: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{ran:?}"));
+    let subject = &report["subjects"][0];
+    assert_eq!((subject["name"].as_str(), subject["kind"].as_str()), (Some("localhost"), Some("host")), "{report:#}");
+    assert_eq!(subject["links"]["connection"]["state"], "fine", "{report:#}");
+    assert!(!subject["findings"].as_array().expect("findings").is_empty() || subject["has_gpu"] == true, "{report:#}");
+    assert_eq!(report["code"], ran.code);
+}
+
+#[test]
+fn arguments_that_make_no_sense_together_are_refused() {
+    let project = Project::new("");
+    let run = |arguments: &[&str]| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_kubeon-run"));
+        command.arg("doctor").args(arguments);
+        project.wait(command)
+    };
+    for arguments in [&["--text", "x", "--fix"][..], &["--check"], &["--no-cluster", "--kubeconfig", "x"]] {
+        assert_eq!(run(arguments).code, 2, "{arguments:?}");
+    }
+    let ran = run(&["--text", "/nowhere/at/all"]);
+    assert!(ran.code == 1 && ran.stderr.contains("read `/nowhere/at/all`"), "{ran:?}");
 }

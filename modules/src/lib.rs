@@ -38,6 +38,8 @@ pub use algorithm::Algorithm;
 pub use apply::{Change, Content, Done, Exec, Expect, Write};
 pub use decode::{DecodeError, Step, decode};
 pub use error::{Error, ErrorKind};
+#[cfg(feature = "cluster")]
+pub use gpu_cluster_facts::evidence as cluster_evidence;
 pub use gpu_facts::evidence;
 pub use host::{FileKind, Host, KubeAnswer, KubeRequest, Map, Output, Probe, Stat};
 pub use machine::{Machine, Service};
@@ -71,6 +73,8 @@ table::modules! {
     get_url
     getent
     git
+    #[cfg(feature = "cluster")]
+    gpu_cluster_facts
     gpu_facts
     group
     #[cfg(feature = "cluster")]

@@ -68,7 +68,7 @@ pub enum OutputFormat {
     Junit,
 }
 
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub struct RunArguments {
     /// Playbooks to run, one after another.
     pub playbooks: Vec<PathBuf>,

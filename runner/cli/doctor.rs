@@ -1,16 +1,19 @@
 //! `kubeon-run doctor`: asks the hosts and the cluster, shows what is wrong, and mends it on demand.
 
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, mpsc};
 
+use kubeon_modules::cluster_evidence::Cluster;
 use kubeon_modules::evidence::Evidence;
+use kubeon_modules::{Machine, Service};
 
 use super::Problem;
 use super::doctor_args::{DoctorArguments, ReportFormat};
 use super::settings::{self, Settings};
-use crate::doctor::{Report, Subject, host, show, text};
+use crate::doctor::{Finding, Report, Step, Subject, cluster, host, show, table, text};
 use crate::execute::{self, Replay, World};
 use crate::inventory;
 use crate::playbook::Loader;
@@ -19,6 +22,14 @@ use crate::source::Severity;
 
 /// What every host is asked.
 const HOSTS: &str = "- name: Look at hosts\n  hosts: HOSTS\n  gather_facts: false\n  tasks:\n    - name: Gather evidence\n      gpu_facts:\n";
+
+/// Where distributions keep their administrator's kubeconfig.
+const USUAL_KUBECONFIGS: [&str; 4] = [
+    "/etc/kubernetes/admin.conf",
+    "/etc/rancher/k3s/k3s.yaml",
+    "/etc/rancher/rke2/rke2.yaml",
+    "/var/lib/k0s/pki/admin.conf",
+];
 
 /// Answers why GPUs are not seen.
 pub fn doctor(args: DoctorArguments) -> Result<u8, Problem> {
@@ -29,15 +40,65 @@ pub fn doctor(args: DoctorArguments) -> Result<u8, Problem> {
         tell(&report, &look, args.output)?;
         return Ok(report.code());
     }
-    let run = args.run();
-    let settings = settings::gather(&run)?;
-    if settings.inventory.is_empty() {
-        look.reach =
-            [vec!["-i".to_owned(), "localhost,".to_owned(), "-c".to_owned(), "local".to_owned()], look.reach].concat();
+    let settings = settings::gather(&args.run())?;
+    report::show_diagnostics(&settings.problems);
+    let here = settings.inventory.is_empty();
+    if here {
+        look.reach = [HERE.map(str::to_owned).to_vec(), look.reach].concat();
     }
-    let report = examine(settings)?;
+    let report = examine(&args, &settings)?;
+    tell(&report, &look, args.output)?;
+    if !args.fix || !mend(&args, &report, &look, here)? {
+        return Ok(report.code());
+    }
+    let report = examine(&args, &settings)?;
+    report::say("\nand now:\n");
     tell(&report, &look, args.output)?;
     Ok(report.code())
+}
+
+/// What reaches this machine and no other.
+const HERE: [&str; 4] = ["-i", "localhost,", "-c", "local"];
+
+/// Shows what of the playbook mends what was found, and runs it; returns whether something was run.
+fn mend(args: &DoctorArguments, report: &Report, look: &show::Look, here: bool) -> Result<bool, Problem> {
+    let steps_of = |subject: &Subject| -> Vec<Step> {
+        let worth =
+            subject.findings.iter().filter(|finding| finding.diagnosis.severity > crate::doctor::Severity::Note);
+        worth.filter_map(|finding| finding.diagnosis.step).collect()
+    };
+    let hosts = report.subjects.iter().filter(|subject| subject.is_host);
+    let ill: Vec<&Subject> = hosts.filter(|subject| !steps_of(subject).is_empty()).collect();
+    let mut steps: Vec<Step> = ill.iter().flat_map(|subject| steps_of(subject)).collect();
+    steps.sort_unstable();
+    steps.dedup();
+    if ill.is_empty() {
+        report::say("\nthe playbook mends nothing of this");
+        return Ok(false);
+    }
+    let names: Vec<&str> = ill.iter().map(|subject| subject.name.as_str()).collect();
+    report::say(&format!("\nto mend what the playbook can mend:\n\n    {}", show::command(look, &steps, &names)));
+    let mut run = args.run();
+    run.playbooks = vec![playbook_of(args.playbook.as_deref())];
+    run.limit = vec![names.join(",")];
+    run.tags = vec![steps.iter().map(|step| step.tag()).collect::<Vec<_>>().join(",")];
+    (run.check, run.diff) = (args.check, args.diff);
+    if let Some(path) = &args.kubeconfig {
+        run.extra_vars.push(serde_json::json!({"kubeconfig": path}).to_string());
+    }
+    if here {
+        run.inventory = vec!["localhost,".to_owned()];
+        run.connection = Some("local".to_owned());
+    }
+    let listed = super::args::RunArguments { list_tasks: true, ask_pass: false, ask_become_pass: false, ..run.clone() };
+    super::run::run(listed)?;
+    match super::prompt::line("run this? [y/N]", true) {
+        Some(answer) if !matches!(answer.trim(), "y" | "Y" | "yes") => return Ok(false),
+        // Nobody can be asked: `--fix` was the answer.
+        Some(_) | None => {}
+    }
+    super::run::run(run)?;
+    Ok(!args.check)
 }
 
 fn look_of(args: &DoctorArguments) -> show::Look {
@@ -97,34 +158,95 @@ fn tell(report: &Report, look: &show::Look, format: ReportFormat) -> Result<(), 
     Ok(())
 }
 
-/// Asks the hosts and judges what they say.
-fn examine(settings: Settings) -> Result<Report, Problem> {
+/// Asks the hosts and the cluster, and judges what they say.
+fn examine(args: &DoctorArguments, settings: &Settings) -> Result<Report, Problem> {
     let whole = if settings.inventory.is_empty() { "localhost" } else { "all" };
     let outcomes = ask(settings, &HOSTS.replace("HOSTS", whole))?;
-    let subjects = outcomes.iter().map(judge).collect();
-    Ok(Report { subjects, remarks: Vec::new() })
+    let mut hosts: Vec<(Subject, Option<Evidence>)> = outcomes.iter().map(judge).collect();
+    let mut remarks = Vec::new();
+    let mut more = Vec::new();
+    match kubeconfig_of(args, settings) {
+        None if args.no_cluster => {}
+        None => remarks.push(
+            "no kubeconfig is on this machine, so the cluster was not looked at: name one with --kubeconfig".to_owned(),
+        ),
+        Some(kubeconfig) => match ask_cluster(kubeconfig, args.context.as_deref()) {
+            Ok(seen) => more = cluster::examine(&mut hosts, &seen),
+            Err(message) => {
+                let mut whole = Subject { name: "cluster".to_owned(), is_cluster: true, ..Subject::default() };
+                whole.find(Finding::new(table::API_SILENT, message));
+                more.push(whole);
+            }
+        },
+    }
+    let subjects = hosts.into_iter().map(|(subject, _)| subject).chain(more).collect();
+    Ok(Report { subjects, remarks })
 }
 
-fn judge(outcome: &Outcome) -> Subject {
+fn judge(outcome: &Outcome) -> (Subject, Option<Evidence>) {
     let message = || outcome.result.get("msg").map(ToString::to_string).unwrap_or_default();
     match outcome.status {
-        Status::Unreachable => host::unexamined(&outcome.host, true, &message()),
-        Status::Failed | Status::Skipped => host::unexamined(&outcome.host, false, &message()),
+        Status::Unreachable => (host::unexamined(&outcome.host, true, &message()), None),
+        Status::Failed | Status::Skipped => (host::unexamined(&outcome.host, false, &message()), None),
         Status::Ok | Status::Changed => {
             let seen = serde_json::Value::Object(outcome.result.to_json());
             match serde_json::from_value::<Evidence>(seen) {
-                Ok(seen) => host::examine(&outcome.host, &seen),
-                Err(error) => host::unexamined(&outcome.host, false, &format!("its answer can't be read: {error}")),
+                Ok(seen) => (host::examine(&outcome.host, &seen), Some(seen)),
+                Err(error) => {
+                    (host::unexamined(&outcome.host, false, &format!("its answer can't be read: {error}")), None)
+                }
             }
         }
     }
 }
 
+/// Returns the kubeconfig to use, an empty one for kubectl's own; `None` where there is none, or none is wanted.
+fn kubeconfig_of(args: &DoctorArguments, settings: &Settings) -> Option<Option<String>> {
+    if args.no_cluster {
+        return None;
+    }
+    if let Some(path) = &args.kubeconfig {
+        return Some(Some(path.display().to_string()));
+    }
+    let variable = settings.run.extra_vars.get("kubeconfig").map(ToString::to_string).filter(|path| !path.is_empty());
+    if variable.is_some() {
+        return Some(variable);
+    }
+    let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let home = std::env::var_os("HOME").is_some_and(|home| Path::new(&home).join(".kube/config").is_file());
+    if set("KUBECONFIG") || set("KUBERNETES_SERVICE_HOST") || home {
+        return Some(None);
+    }
+    let readable = |path: &&&str| std::fs::File::open(path).is_ok();
+    USUAL_KUBECONFIGS.iter().find(readable).map(|path| Some((*path).to_owned()))
+}
+
+/// What the cluster is asked by needs nothing of whoever asks.
+struct Alone;
+
+impl Service for Alone {
+    fn fetch(&self, sha256: &str, _: &mut dyn std::io::Write) -> Result<(), kubeon_modules::Error> {
+        Err(kubeon_modules::Error::new(kubeon_modules::ErrorKind::Failed, format!("no content {sha256} is here")))
+    }
+    fn progress(&self, _: &str) {}
+}
+
+/// Asks the cluster, from this machine.
+fn ask_cluster(kubeconfig: Option<String>, context: Option<&str>) -> Result<Cluster, String> {
+    let mut args = kubeon_modules::Map::new();
+    args.extend(kubeconfig.map(|path| ("kubeconfig".to_owned(), path.into())));
+    args.extend(context.map(|name| ("context".to_owned(), name.into())));
+    let spec = kubeon_modules::spec_of("gpu_cluster_facts").expect("the runner has the modules for Kubernetes");
+    let module = (spec.decode)(&args).map_err(|error| error.to_string())?;
+    let plan = module.plan(&Machine::new(&Alone, BTreeMap::new(), None)).map_err(|error| error.to_string())?;
+    serde_json::from_value(serde_json::Value::Object(plan.result)).map_err(|error| error.to_string())
+}
+
 /// Runs a playbook that the program carries, in silence, and returns how its tasks ended, in the inventory's order.
-fn ask(settings: Settings, playbook: &str) -> Result<Vec<Outcome>, Problem> {
-    let reading = settings::reading(&settings.config)?;
+fn ask(settings: &Settings, playbook: &str) -> Result<Vec<Outcome>, Problem> {
+    let reading = &settings.run.inventory_reading;
     let (inventory, problems) =
-        inventory::read(&settings.inventory, &[PathBuf::from(".")], &reading, &settings.load.vault);
+        inventory::read(&settings.inventory, &[PathBuf::from(".")], reading, &settings.load.vault);
     let (errors, warnings): (Vec<_>, Vec<_>) =
         problems.into_iter().partition(|problem| problem.severity == Severity::Error);
     report::show_diagnostics(&warnings);
@@ -140,7 +262,7 @@ fn ask(settings: Settings, playbook: &str) -> Result<Vec<Outcome>, Problem> {
     crate::connection::ask_with(|question| super::prompt::password(question).ok());
     let (events, told) = mpsc::channel();
     let collecting = std::thread::spawn(move || collect(&told));
-    let world = World::new(settings.run, inventory, loader, events, interrupted, Replay::default());
+    let world = World::new(settings.run.clone(), inventory, loader, events, interrupted, Replay::default());
     let code = execute::run(&world, plays);
     drop(world);
     let (mut outcomes, errors) = collecting.join().map_err(|_| Problem::new("the report broke off"))?;

@@ -7,9 +7,10 @@ use kubeon_modules::evidence::Evidence;
 
 use super::{Finding, Link, Subject, table};
 
-/// Judges one host.
+/// Judges one host. What the cluster says of it is added by [`super::cluster::examine`].
 pub fn examine(name: &str, seen: &Evidence) -> Subject {
-    let mut subject = Subject { name: name.to_owned(), unread: seen.unread.clone(), ..Subject::default() };
+    let mut subject =
+        Subject { name: name.to_owned(), is_host: true, unread: seen.unread.clone(), ..Subject::default() };
     let how = if seen.root { "answers, looked at as root" } else { "answers" };
     subject.fine(Link::Connection, how);
     if !seen.root {
@@ -30,7 +31,7 @@ pub fn examine(name: &str, seen: &Evidence) -> Subject {
 /// Judges a host that could not be examined.
 pub fn unexamined(name: &str, unreachable: bool, message: &str) -> Subject {
     let diagnosis = if unreachable { table::UNREACHABLE } else { table::NOT_EXAMINED };
-    let mut subject = Subject { name: name.to_owned(), ..Subject::default() };
+    let mut subject = Subject { name: name.to_owned(), is_host: true, ..Subject::default() };
     subject.find(Finding::new(diagnosis, message));
     subject
 }

@@ -3,7 +3,9 @@
 //! What was seen of hosts and of the cluster goes in, diagnoses come out; nothing here asks anybody. `table` holds every
 //! diagnosis as data, `host` and `cluster` tell by what was seen which of them holds, `text` by what a log says.
 
+pub mod cluster;
 pub mod host;
+pub mod page;
 pub mod show;
 pub mod table;
 pub mod text;
@@ -248,6 +250,8 @@ pub struct Subject {
     pub node: Option<String>,
     /// Whether this is the cluster as a whole.
     pub is_cluster: bool,
+    /// Whether this is a host that was asked, and not only a node.
+    pub is_host: bool,
     /// The links that are in order, each with what was seen.
     pub fine: BTreeMap<Link, String>,
     pub findings: Vec<Finding>,

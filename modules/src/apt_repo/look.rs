@@ -8,6 +8,8 @@ use crate::gpu_facts::evidence::{Repository, Source as Seen};
 use crate::{Error, Host, Probe};
 
 const PACKAGE: &str = "nvidia-container-toolkit";
+/// Parts of the addresses that NVIDIA has and had, and of the names of files that name them or a mirror of them.
+const PARTS: [&str; 4] = ["nvidia-container-toolkit", "libnvidia-container", "nvidia-docker", "nvidia-container-runtime"];
 
 /// Looks at the sources, their keys and the candidate. apt is asked, and nothing is fetched.
 ///
@@ -21,7 +23,9 @@ pub(crate) fn look(host: &dyn Host) -> Result<Repository, Error> {
     "apt".clone_into(&mut seen.manager);
     for source in Source::all(host)? {
         let entries = source.entries();
-        let ours = |uri: &&String| ["libnvidia-container", "nvidia-docker", "nvidia-container-runtime"].iter().any(|part| uri.contains(part));
+        let name = source.path.rsplit('/').next().unwrap_or_default();
+        let meant = source.path.starts_with(FOLDER) && PARTS.iter().any(|part| name.contains(part));
+        let ours = |uri: &&String| meant || PARTS.iter().any(|part| uri.contains(part));
         let mut named = false;
         for entry in &entries {
             for uri in entry.uris.iter().filter(ours) {
@@ -31,11 +35,15 @@ pub(crate) fn look(host: &dyn Host) -> Result<Repository, Error> {
                     Some(path) if path.starts_with('/') => key_fault(host, path)?,
                     Some(_) | None => None,
                 };
-                seen.sources.push(Seen { path: source.path.clone(), uri: uri.clone(), signed_by, key_fault, old: is_old(uri) });
+                seen.sources.push(Seen {
+                    path: source.path.clone(),
+                    uri: uri.clone(),
+                    signed_by,
+                    key_fault,
+                    old: is_old(uri),
+                });
             }
         }
-        let name = source.path.rsplit('/').next().unwrap_or_default();
-        let meant = source.path.starts_with(FOLDER) && (name.contains("nvidia-container") || name.contains("nvidia-docker"));
         if meant && !named {
             let first = source.text.lines().find(|line| !line.trim().is_empty()).unwrap_or("(nothing)");
             seen.idle.push((source.path.clone(), first.chars().take(80).collect()));

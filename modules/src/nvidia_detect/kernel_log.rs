@@ -37,15 +37,16 @@ fn parse(text: &str) -> Log {
         let ours = line.contains("NVRM") || line.contains("nvidia");
         log.unsupported |= line.contains("NVRM") && line.contains("is not supported by the")
             || ours && line.contains("installed in this system is not supported");
-        log.key_rejected |= line.contains("Key was rejected by service")
+        let rejected = line.contains("Key was rejected by service")
             || line.contains("Loading of unsigned module is rejected")
             || line.contains("Loading of module with unavailable key is rejected");
+        log.key_rejected |= rejected;
         if let Some(xid) = xid_of(line)
             && !log.xids.contains(&xid)
         {
             log.xids.push(xid);
         }
-        if ours {
+        if ours || rejected {
             log.lines.push(line.to_owned());
         }
     }

@@ -98,7 +98,13 @@ fn missing(nvidia: &Nvidia<'_>, gpus: &[&Value], subject: &mut Subject) {
     let reason = nvidia.text(&["reason"]);
     let nouveau: Vec<&str> =
         gpus.iter().filter(|gpu| gpu["driver"] == "nouveau").filter_map(|gpu| gpu["address"].as_str()).collect();
-    if nouveau.is_empty() {
+    let said = text::explain(&nvidia.log());
+    let tried = said
+        .into_iter()
+        .find(|finding| finding.diagnosis.link == Link::Driver && finding.diagnosis.severity == Severity::Error);
+    if let Some(finding) = tried {
+        subject.find(finding.also(reason));
+    } else if nouveau.is_empty() {
         subject.find(Finding::new(table::NO_DRIVER, reason));
     } else {
         subject.find(Finding::new(table::NOUVEAU, format!("{} bound to nouveau: {reason}", nouveau.join(", "))));

@@ -25,7 +25,7 @@ super::diagnoses! {
         fix: "remove one of the two; in templates of k3s and RKE2 the base template may hold the table already",
         step: None,
         says: &["containerd*duplicated tables", "toml: table * already exists", "containerd*has already been defined"],
-        issues: &["k3s-io/k3s#8248"],
+        issues: &[],
     }
     CRI_URI {
         id: "containerd-disabled-plugin-unknown",
@@ -79,7 +79,7 @@ super::diagnoses! {
         fix: "give it `runtime_type = \"io.containerd.runc.v2\"`; gpu.yml writes the whole table",
         step: Some(Step::Containerd),
         says: &["container.Runtime.Name must be set"],
-        issues: &["NVIDIA/nvidia-container-toolkit#1328"],
+        issues: &[],
     }
     OLD_RUNTIME_TYPE {
         id: "containerd-runtime-type-of-old",
@@ -164,7 +164,7 @@ super::diagnoses! {
         fix: "k3s and RKE2: install the toolkit, then restart them; they find it by themselves, and `--default-runtime nvidia` makes it the default. k0s: a file of its own in /etc/k0s/containerd.d, with the tables in that very file. MicroK8s: `microk8s enable nvidia`",
         step: None,
         says: &[],
-        issues: &["k3s-io/k3s#4391", "rancher/rke2#822", "k0sproject/k0s#4558", "k0sproject/k0s#6547"],
+        issues: &["k3s-io/k3s#8248", "k3s-io/k3s#4391", "rancher/rke2#822", "k0sproject/k0s#6547"],
     }
     TEMPLATE {
         id: "containerd-template-replaced",
@@ -266,7 +266,7 @@ super::diagnoses! {
         fix: "write the table of the default runtime beside NVIDIA's; gpu.yml does, and proves it before the file is replaced",
         step: Some(Step::Containerd),
         says: &["no corresponding runtime configured in"],
-        issues: &["NVIDIA/k8s-device-plugin#1145", "NVIDIA/nvidia-container-toolkit#1956"],
+        issues: &["NVIDIA/nvidia-docker#1788", "NVIDIA/k8s-device-plugin#1145"],
     }
     CRI_DISABLED {
         id: "cri-disabled",
@@ -282,7 +282,7 @@ super::diagnoses! {
             "unknown service runtime.v1alpha2.RuntimeService",
             "validate service connection: CRI v1 runtime API is not implemented",
         ],
-        issues: &["rancher/rke2#822", "containerd/containerd#5583"],
+        issues: &["rancher/rke2#822"],
     }
     CRI_BROKEN {
         id: "cri-not-loaded",
@@ -298,7 +298,7 @@ super::diagnoses! {
             "failed to load plugin*io.containerd.cri.v1.runtime",
             "invalid plugin config: ",
         ],
-        issues: &["NVIDIA/nvidia-container-toolkit#1430"],
+        issues: &[],
     }
     CRI_SILENT {
         id: "cri-does-not-answer",

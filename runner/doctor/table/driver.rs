@@ -61,7 +61,7 @@ super::diagnoses! {
         fix: "nothing, where that is meant; else take the GPU out of vfio-pci's list (`vfio-pci.ids=` of the kernel's command line, /etc/modprobe.d) and reboot",
         step: None,
         says: &[],
-        issues: &["NVIDIA/gpu-operator#8"],
+        issues: &[],
     }
     FELL_OFF {
         id: "gpu-fell-off-the-bus",
@@ -121,9 +121,11 @@ super::diagnoses! {
             "Required key not available",
             "Loading of unsigned module is rejected",
             "Loading of module with unavailable key is rejected",
+            "not signed by a key that is trusted by the kernel",
+            "Kernel module load error: Operation not permitted",
             "module verification failed: signature and/or required key missing*nvidia",
         ],
-        issues: &["NVIDIA/gpu-operator#1726"],
+        issues: &["NVIDIA/gpu-operator#1142", "NVIDIA/gpu-operator#1726"],
     }
     UNSUPPORTED_GPU {
         id: "driver-does-not-know-the-gpu",
@@ -147,16 +149,16 @@ super::diagnoses! {
         link: Link::Driver,
         severity: Severity::Error,
         owner: Owner::DriverPackage,
-        what: "nouveau holds the GPU",
-        why: "NVIDIA's module can't bind a card that another driver has, and containers can't use nouveau",
-        fix: "blacklist nouveau (`blacklist nouveau` and `options nouveau modeset=0` in /etc/modprobe.d), rebuild the initramfs, reboot; NVIDIA's installer does that with `--disable-nouveau`",
+        what: "nouveau, or nova, holds the GPU",
+        why: "NVIDIA's module can't bind a card that another driver has, and containers can't use either",
+        fix: "blacklist nouveau (`blacklist nouveau` and `options nouveau modeset=0` in /etc/modprobe.d), rebuild the initramfs, reboot; so too nova_core and nova_drm where a newer kernel has them; NVIDIA's installer does that with `--disable-nouveau`",
         step: None,
         says: &[
             "The Nouveau kernel driver is currently in use",
             "nvidia probe routine was not called*nouveau",
-            "NVRM: GPU * is already bound to nouveau",
+            "NVRM: GPU * is already bound to ",
         ],
-        issues: &["NVIDIA/gpu-operator#8"],
+        issues: &["NVIDIA/gpu-operator#974", "NVIDIA/gpu-operator#15"],
     }
     DRIVER_IN_USE {
         id: "driver-container-cannot-unload",
@@ -203,6 +205,7 @@ super::diagnoses! {
             "initialization error: driver error",
             "Failed to initialize NVML: Driver Not Loaded",
             "Unable to load the kernel module 'nvidia.ko'",
+            "Kernel module load error: No such device",
         ],
         issues: &["NVIDIA/gpu-operator#1390"],
     }
@@ -216,7 +219,7 @@ super::diagnoses! {
         fix: "install NVIDIA's driver: the distribution's package, NVIDIA's repository, or NVIDIA-Linux-….run, which gpu.yml runs with `-e nvidia_driver_runfile=FILE`",
         step: None,
         says: &["nvidia-smi: command not found", "exec: \"nvidia-smi\": executable file not found"],
-        issues: &["NVIDIA/k8s-device-plugin#222"],
+        issues: &[],
     }
     OLD_DRIVER {
         id: "driver-too-old",
@@ -234,7 +237,7 @@ super::diagnoses! {
             "unsatisfied condition: driver>=",
             "the provided PTX was compiled with an unsupported toolchain",
         ],
-        issues: &["NVIDIA/nvidia-docker#1524"],
+        issues: &["NVIDIA/k8s-device-plugin#108"],
     }
     WRONG_NODE {
         id: "driver-device-node-wrong",
@@ -264,7 +267,7 @@ super::diagnoses! {
             "could not create symlinks for device nodes",
             "nvidia-container-cli: device error: /dev/nvidia",
         ],
-        issues: &["NVIDIA/nvidia-container-toolkit#394", "NVIDIA/gpu-operator#485"],
+        issues: &["NVIDIA/gpu-operator#485"],
     }
     FABRIC {
         id: "driver-fabric-not-ready",
@@ -276,7 +279,7 @@ super::diagnoses! {
         fix: "install and start nvidia-fabricmanager of exactly the driver's version, and see its log",
         step: None,
         says: &["State * : In Progress", "system not yet initialized", "cudaErrorSystemNotReady", "CUDA_ERROR_SYSTEM_NOT_READY"],
-        issues: &["NVIDIA/gpu-operator#898"],
+        issues: &["NVIDIA/gpu-operator#2781", "NVIDIA/gpu-operator#1043"],
     }
     NO_LICENCE {
         id: "driver-vgpu-without-licence",
@@ -300,7 +303,7 @@ super::diagnoses! {
         fix: "see the kernel's log: `dmesg | grep -e NVRM -e nvidia`",
         step: None,
         says: &["NVRM: API mismatch", "NVRM: GPU * RmInitAdapter", "NVRM: loading NVIDIA UNIX*failed"],
-        issues: &["NVIDIA/k8s-device-plugin#1431"],
+        issues: &[],
     }
     MISMATCH {
         id: "library-mismatch",
@@ -312,7 +315,7 @@ super::diagnoses! {
         fix: "reboot the host, or stop all that uses the GPU and load the module anew; hold the driver's packages, so that they are upgraded when you choose",
         step: None,
         says: &["Driver/library version mismatch"],
-        issues: &["NVIDIA/k8s-device-plugin#221", "NVIDIA/gpu-operator#2685"],
+        issues: &["NVIDIA/k8s-device-plugin#221"],
     }
     NO_LIBRARY {
         id: "library-missing",

@@ -33,7 +33,7 @@ super::diagnoses! {
             "ContainerGCFailed",
             "failed to get sandbox runtime",
         ],
-        issues: &["NVIDIA/nvidia-container-toolkit#555"],
+        issues: &[],
     }
     KUBELET_DOWN {
         id: "kubelet-not-running",
@@ -69,7 +69,7 @@ super::diagnoses! {
         fix: "use the name that `kubectl get nodes` shows; gpu.yml finds the node by its address and machine id",
         step: Some(Step::Label),
         says: &["(NotFound): nodes \"*\" not found", "nodes \"*\" not found"],
-        issues: &["NVIDIA/k8s-device-plugin#126"],
+        issues: &[],
     }
     NODE_NOT_READY {
         id: "node-not-ready",
@@ -114,7 +114,7 @@ super::diagnoses! {
             "node(s) didn't match node selector",
             "Could not get any nodes to match nvidia.com/gpu.present",
         ],
-        issues: &["NVIDIA/nvkind#20", "NVIDIA/k8s-device-plugin#708"],
+        issues: &["NVIDIA/k8s-device-plugin#315", "NVIDIA/k8s-device-plugin#607", "NVIDIA/nvkind#20"],
     }
     LABEL_DIFFERS {
         id: "label-of-another-value",
@@ -138,7 +138,7 @@ super::diagnoses! {
         fix: "mend the GPU, or take the label off: `kubectl label node NODE nvidia.com/gpu.present-`",
         step: None,
         says: &[],
-        issues: &["NVIDIA/k8s-device-plugin#377"],
+        issues: &[],
     }
     TAINT {
         id: "taint-not-tolerated",
@@ -150,7 +150,7 @@ super::diagnoses! {
         fix: "add a toleration of that taint to the DaemonSet, or take the taint off: `kubectl taint node NODE KEY-`",
         step: None,
         says: &["node(s) had untolerated taint", "node(s) had taints that the pod didn't tolerate", "node(s) had taint {"],
-        issues: &["NVIDIA/k8s-device-plugin#1431"],
+        issues: &[],
     }
     POD_LOST_GPU {
         id: "pod-lost-its-gpu",
@@ -183,8 +183,7 @@ super::diagnoses! {
             "requested number of devices unavailable for nvidia.com/gpu",
             "no healthy devices present; cannot allocate unhealthy devices nvidia.com",
         ],
-        issues: &[
-            "kubernetes/kubernetes#116125",
+        issues: &["NVIDIA/k8s-device-plugin#1397",
             "kubernetes/kubernetes#125579",
             "kubernetes/kubernetes#130145",
             "NVIDIA/k8s-device-plugin#1223",
@@ -217,7 +216,7 @@ super::diagnoses! {
         fix: "apply the RuntimeClass `nvidia` with handler `nvidia` (gpu.yml does with `containerd_mode: runtime_class`), or take `runtimeClassName` out of the pod",
         step: Some(Step::Plugin),
         says: &["RuntimeClass \"nvidia\" not found", "RuntimeClass.node.k8s.io \"nvidia\" not found", "runtimeclass.node.k8s.io \"nvidia\" not found"],
-        issues: &["NVIDIA/k8s-device-plugin#604"],
+        issues: &[],
     }
     POD_WITHOUT_CLASS {
         id: "pod-without-runtime-class",
@@ -229,7 +228,7 @@ super::diagnoses! {
         fix: "add `runtimeClassName: nvidia` to the pod, or make NVIDIA's runtime the default (`containerd_mode: default`)",
         step: None,
         says: &["No supported gpu backend found", "no CUDA-capable device is detected"],
-        issues: &["NVIDIA/k8s-device-plugin#9", "bottlerocket-os/bottlerocket#3849"],
+        issues: &["bottlerocket-os/bottlerocket#3849"],
     }
     POD_INSUFFICIENT {
         id: "pod-finds-no-free-gpu",
@@ -241,7 +240,19 @@ super::diagnoses! {
         fix: "wait for pods to end, ask for fewer, or add nodes; `kubectl describe node` shows who has them",
         step: None,
         says: &["Insufficient nvidia.com/gpu", "Insufficient nvidia.com/mig"],
-        issues: &["NVIDIA/k8s-device-plugin#165", "NVIDIA/k8s-device-plugin#107"],
+        issues: &["NVIDIA/k8s-device-plugin#165"],
+    }
+    POD_TAINT {
+        id: "pod-does-not-tolerate-gpu-nodes",
+        link: Link::Pod,
+        severity: Severity::Error,
+        owner: Owner::Workload,
+        what: "a pod that asks for a GPU does not tolerate the taint of GPU nodes",
+        why: "nodes with GPUs are often tainted, so that other pods keep away from them",
+        fix: "add a toleration of that taint to the pod; where the admission plugin ExtendedResourceToleration is on, nvidia.com/gpu is tolerated by itself",
+        step: None,
+        says: &[],
+        issues: &[],
     }
     POD_UNKNOWN_RESOURCE {
         id: "pod-asks-for-what-nobody-offers",

@@ -38,7 +38,6 @@ pub const GENERAL: &[&Diagnosis] = &[
     CONTAINERD_DOWN,
     CRI_BROKEN,
     CRI_SILENT,
-    PLUGIN_SANDBOX,
     PLUGIN_NOT_READY,
     PLUGIN_INIT,
     ALLOCATABLE_NONE,

@@ -25,7 +25,7 @@ super::diagnoses! {
         fix: "keep one of them: the operator's, the distribution's built-in one (Bottlerocket), or gpu.yml's (`gpu-remove.yml` takes that away)",
         step: None,
         says: &[],
-        issues: &["bottlerocket-os/bottlerocket#4309", "bottlerocket-os/bottlerocket#4250"],
+        issues: &["bottlerocket-os/bottlerocket#4309"],
     }
     PLUGIN_BAD_SELECTOR {
         id: "plugin-selector-is-a-boolean",
@@ -63,13 +63,14 @@ super::diagnoses! {
             "invalid device discovery strategy",
             "No devices found. Waiting indefinitely",
             "failed to initialize NVML: ERROR_LIBRARY_NOT_FOUND",
+            "nvml init failed: ERROR_LIBRARY_NOT_FOUND",
             "Failed to initialize NVML: could not load",
             "If this is a GPU node, did you configure the NVIDIA Container Toolkit",
             "If this is a GPU node, did you set the docker default runtime to",
             "Failed to start nvml with error",
             "libnvidia-ml.so.1: cannot open shared object file",
         ],
-        issues: &[
+        issues: &["NVIDIA/k8s-device-plugin#856",
             "NVIDIA/k8s-device-plugin#1552",
             "NVIDIA/k8s-device-plugin#406",
             "NVIDIA/k8s-device-plugin#1220",
@@ -88,7 +89,7 @@ super::diagnoses! {
         fix: "give it a nodeSelector for GPU nodes, and take the label off this one; gpu.yml's has one",
         step: None,
         says: &[],
-        issues: &["NVIDIA/k8s-device-plugin#377"],
+        issues: &["NVIDIA/k8s-device-plugin#45"],
     }
     PLUGIN_MIG {
         id: "plugin-mig-strategy",
@@ -107,7 +108,7 @@ super::diagnoses! {
             "mig-strategy=\"mixed\" is only supported with NVML",
             "Insufficient Permissions*mig",
         ],
-        issues: &["NVIDIA/k8s-device-plugin#1213", "NVIDIA/k8s-device-plugin#1080"],
+        issues: &["NVIDIA/gpu-operator#637"],
     }
     PLUGIN_CONFIG {
         id: "plugin-configuration-wrong",
@@ -127,7 +128,7 @@ super::diagnoses! {
             "using both time-slicing and MPS",
             "invalid device list strategy",
         ],
-        issues: &["NVIDIA/k8s-device-plugin#421"],
+        issues: &[],
     }
     PLUGIN_MPS {
         id: "plugin-mps-daemon-missing",
@@ -139,7 +140,7 @@ super::diagnoses! {
         fix: "apply the MPS control daemon's DaemonSet of NVIDIA's chart, whose node label is nvidia.com/mps.capable=true, or use time-slicing",
         step: None,
         says: &["error waiting for MPS daemon", "error checking MPS daemon health", "failed to send command to MPS daemon"],
-        issues: &["NVIDIA/k8s-device-plugin#762"],
+        issues: &[],
     }
     PLUGIN_REGISTER {
         id: "plugin-cannot-register",
@@ -183,7 +184,7 @@ super::diagnoses! {
             "Back-off pulling image*k8s-device-plugin",
             "Failed to pull image*k8s-device-plugin",
         ],
-        issues: &["NVIDIA/k8s-device-plugin#68"],
+        issues: &[],
     }
     PLUGIN_EVICTED {
         id: "plugin-evicted",
@@ -199,7 +200,7 @@ super::diagnoses! {
             "insufficient quota to match these scopes",
             "pods with system-node-critical priorityClass is not permitted",
         ],
-        issues: &["NVIDIA/k8s-device-plugin#87"],
+        issues: &[],
     }
     PLUGIN_PODSECURITY {
         id: "plugin-forbidden",
@@ -231,19 +232,7 @@ super::diagnoses! {
             "Error: error validating driver installation",
             "Error: error validating toolkit installation",
         ],
-        issues: &["NVIDIA/gpu-operator#448", "NVIDIA/gpu-operator#188"],
-    }
-    PLUGIN_SANDBOX {
-        id: "plugin-sandbox-fails",
-        link: Link::PluginPod,
-        severity: Severity::Error,
-        owner: Owner::Host,
-        what: "the device plugin's pod can't be started on the node",
-        why: "the container runtime fails before the container begins",
-        fix: "see the event's message, and the container runtime's journal on the node",
-        step: None,
-        says: &[],
-        issues: &[],
+        issues: &["NVIDIA/gpu-operator#448"],
     }
     PLUGIN_ABSENT {
         id: "plugin-pod-missing",

@@ -37,7 +37,7 @@ super::diagnoses! {
         fix: "keep one of the files; gpu.yml takes the other out of service",
         step: Some(Step::Repository),
         says: &["Conflicting values set for option Signed-By*libnvidia-container", "Conflicting values set for option Signed-By"],
-        issues: &[
+        issues: &["NVIDIA/nvidia-docker#1627",
             "NVIDIA/libnvidia-container#194",
             "NVIDIA/nvidia-container-toolkit#170",
             "NVIDIA/nvidia-docker#1626",
@@ -85,6 +85,28 @@ super::diagnoses! {
         says: &["repomd.xml signature could not be verified", "repomd.xml GPG signature verification error"],
         issues: &["NVIDIA/nvidia-docker#836", "NVIDIA/nvidia-container-runtime#113"],
     }
+    REPO_UNREACHABLE {
+        id: "repository-unreachable",
+        link: Link::Repository,
+        severity: Severity::Error,
+        owner: Owner::Host,
+        what: "NVIDIA's repository can't be reached from this host",
+        why: "no name service, no route, or a proxy in between",
+        fix: "give apt its proxy (`Acquire::https::Proxy`), or name a mirror in reach and the key's file with `-e gpu_repository_url=… -e gpu_repository_key_file=…`",
+        step: None,
+        says: &[
+            "libnvidia-container/stable/deb/amd64 Release' does not have a Release file",
+            "libnvidia-container/stable/deb/arm64 Release' does not have a Release file",
+            "nvidia.github.io*Could not handshake",
+            "Could not resolve 'nvidia.github.io'",
+            "Temporary failure resolving 'nvidia.github.io'",
+            "Cannot initiate the connection to nvidia.github.io",
+            "Could not connect to nvidia.github.io",
+            "Failed to fetch https://nvidia.github.io",
+            "could not resolve host: nvidia.github.io",
+        ],
+        issues: &["NVIDIA/libnvidia-container#51", "NVIDIA/nvidia-docker#1079", "NVIDIA/nvidia-container-toolkit#1781", "NVIDIA/libnvidia-container#290"],
+    }
     REPO_NO_ARCH {
         id: "repository-path-without-architecture",
         link: Link::Repository,
@@ -95,7 +117,7 @@ super::diagnoses! {
         fix: "write the line with `$(ARCH)` in it, from a heredoc with a quoted delimiter; gpu.yml does",
         step: Some(Step::Repository),
         says: &["libnvidia-container/stable/deb Release' does not have a Release file", "ARCH: command not found"],
-        issues: &["NVIDIA/nvidia-container-toolkit#1781"],
+        issues: &["NVIDIA/nvidia-container-toolkit#1161"],
     }
     REPO_OLD {
         id: "repository-path-of-old",
@@ -112,25 +134,6 @@ super::diagnoses! {
             "nvidia-container-toolkit*404 Not Found",
         ],
         issues: &["NVIDIA/nvidia-container-toolkit#1484", "NVIDIA/libnvidia-container#160"],
-    }
-    REPO_UNREACHABLE {
-        id: "repository-unreachable",
-        link: Link::Repository,
-        severity: Severity::Error,
-        owner: Owner::Host,
-        what: "NVIDIA's repository can't be reached from this host",
-        why: "no name service, no route, or a proxy in between",
-        fix: "give apt its proxy (`Acquire::https::Proxy`), or name a mirror in reach and the key's file with `-e gpu_repository_url=… -e gpu_repository_key_file=…`",
-        step: None,
-        says: &[
-            "Could not resolve 'nvidia.github.io'",
-            "Temporary failure resolving 'nvidia.github.io'",
-            "Cannot initiate the connection to nvidia.github.io",
-            "Could not connect to nvidia.github.io",
-            "Failed to fetch https://nvidia.github.io",
-            "could not resolve host: nvidia.github.io",
-        ],
-        issues: &["NVIDIA/libnvidia-container#301"],
     }
     REPO_LOCKED {
         id: "repository-apt-is-locked",
@@ -178,7 +181,7 @@ super::diagnoses! {
             "Package nvidia-container-toolkit is not available",
             "No match for argument: nvidia-container-toolkit",
         ],
-        issues: &["NVIDIA/nvidia-docker#1731", "NVIDIA/libnvidia-container#109"],
+        issues: &["NVIDIA/nvidia-docker#1238", "NVIDIA/nvidia-docker#1731"],
     }
     REPO_BROKEN {
         id: "repository-apt-reads-nothing",
@@ -249,7 +252,7 @@ super::diagnoses! {
             "failed to read CDI spec",
             "CDI Spec* invalid",
         ],
-        issues: &["NVIDIA/nvidia-container-toolkit#1940"],
+        issues: &[],
     }
     MISSING_RUNTIME {
         id: "toolkit-missing",
@@ -267,7 +270,7 @@ super::diagnoses! {
             "fork/exec *nvidia-container-runtime*no such file or directory",
             "nvidia-container-runtime\": file does not exist",
         ],
-        issues: &["rancher/rke2#3723"],
+        issues: &[],
     }
     RUNTIME_FAILS {
         id: "toolkit-runtime-fails",
