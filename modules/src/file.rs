@@ -29,6 +29,9 @@ pub(super) struct Args {
     owner: Option<String>,
     /// The group's name or number.
     group: Option<String>,
+    /// Flags of `chattr`: `+i` adds, `-i` takes away, `=i` or `i` leaves no others.
+    #[serde(alias = "attr")]
+    attributes: Option<String>,
     /// Set owner, group and mode of all that is in the directory too.
     #[serde(default)]
     recurse: bool,
@@ -108,6 +111,13 @@ impl Module for Args {
             State::Link => self.link(host, &path, &wanted, &mut changes)?,
             State::Touch => self.touch(host, &path, &wanted, &mut changes)?,
         }
+        if let (Some(wanted), true) = (&self.attributes, state != State::Absent) {
+            let meant = self.meant(host, &path)?;
+            // What is not there yet is looked at again once it is made.
+            if host.lstat(&meant)?.is_some() {
+                crate::chattr::changes(host, &meant, wanted, &mut changes)?;
+            }
+        }
         let mut plan = Plan::from(changes).with("path", path.as_str());
         if let State::Link | State::Hard = state {
             plan = plan.with("dest", path.as_str());
@@ -128,6 +138,9 @@ impl Args {
     fn agree(&self, state: State) -> Result<(), Error> {
         if self.recurse && state != State::Directory {
             return Err(bad("`recurse` needs `state: directory`"));
+        }
+        if self.recurse && self.attributes.is_some() {
+            return Err(bad("`attributes` is for the path alone: use `command: chattr -R` for all that is in it"));
         }
         if self.src.is_some() && !matches!(state, State::Link | State::Hard) {
             return Err(bad("`src` needs `state: link` or `state: hard`"));

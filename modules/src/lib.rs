@@ -6,6 +6,7 @@ mod algorithm;
 mod apply;
 mod ask;
 mod attributes;
+mod chattr;
 mod clock;
 #[cfg(feature = "cluster")]
 mod cluster;
@@ -48,6 +49,7 @@ pub use module::{Diff, Module, Plan};
 pub use run::{Settings, run};
 pub use serve::serve;
 pub use table::{Decoded, Spec, spec_of};
+pub use transfer::Transfer;
 
 table::modules! {
     alternatives

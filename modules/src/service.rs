@@ -17,8 +17,8 @@ use crate::{Change, Error, ErrorKind, Exec, Host, Module, Plan, Probe};
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
-    /// The service.
-    name: String,
+    /// The service; only systemd can do without, to read its units anew.
+    name: Option<String>,
     /// What the service is to do. `restarted` and `reloaded` act each time, and start one that does not run.
     state: Option<State>,
     /// Whether the service starts with the host.
@@ -72,7 +72,7 @@ impl Module for Args {
         };
         let scripts = match manager {
             Manager::Systemd | Manager::Auto => {
-                return Systemd::of(&self.name, self.state, self.enabled, &self.systemd).plan(host);
+                return Systemd::of(self.name.as_deref(), self.state, self.enabled, &self.systemd).plan(host);
             }
             Manager::Openrc => "rc-service",
             Manager::Sysvinit => "service",
@@ -81,20 +81,23 @@ impl Module for Args {
             let message = "`daemon_reload`, `masked` and their like are for systemd, which does not run this host";
             return Err(Error::new(ErrorKind::Host, message));
         }
-        let script = format!("/etc/init.d/{}", self.name);
+        let Some(name) = self.name.as_deref() else {
+            return Err(Error::new(ErrorKind::Arguments, "`service` needs the argument `name`"));
+        };
+        let script = format!("/etc/init.d/{name}");
         if host.stat(&script)?.is_none() {
             return Err(Error::new(
                 ErrorKind::Host,
-                format!("Could not find the requested service {}: host has no `{script}`", self.name),
+                format!("Could not find the requested service {name}: host has no `{script}`"),
             ));
         }
-        let mut plan = Plan::default().with("name", self.name.as_str());
+        let mut plan = Plan::default().with("name", name);
         if let Some(enabled) = self.enabled {
-            plan.changes.extend(self.enabling(host, manager, enabled)?);
+            plan.changes.extend(self.enabling(host, manager, name, enabled)?);
             plan.result.put("enabled", enabled);
         }
         if let Some(state) = self.state {
-            plan.changes.extend(self.acting(host, scripts, state)?);
+            plan.changes.extend(self.acting(host, scripts, name, state)?);
             plan.result.put("state", if state == State::Stopped { "stopped" } else { "started" });
         }
         Ok(plan)
@@ -102,16 +105,16 @@ impl Module for Args {
 }
 
 impl Args {
-    fn acting(&self, host: &dyn Host, scripts: &str, state: State) -> Result<Vec<Change>, Error> {
+    fn acting(&self, host: &dyn Host, scripts: &str, name: &str, state: State) -> Result<Vec<Change>, Error> {
         let words = |word: &str| -> Vec<String> {
             let arguments = self.arguments.iter().flat_map(|text| text.split_whitespace());
-            [scripts, self.name.as_str(), word].into_iter().chain(arguments).map(str::to_owned).collect()
+            [scripts, name, word].into_iter().chain(arguments).map(str::to_owned).collect()
         };
         let act = |word: &str| Change::Exec(Exec::new(words(word)));
         let acted = host.applied().iter().any(
             |done| matches!(&done.change, Change::Exec(exec) if exec.argv.first().is_some_and(|word| word == scripts)),
         );
-        let running = self.running(host, scripts)?;
+        let running = self.running(host, scripts, name)?;
         Ok(match (state, running) {
             (State::Started, true) | (State::Stopped, false) => vec![],
             (State::Started, false) => vec![act("start")],
@@ -120,7 +123,7 @@ impl Args {
             (State::Restarted | State::Reloaded, false) if acted => {
                 return Err(Error::new(
                     ErrorKind::Failed,
-                    format!("`{}` does not run although it was {}", self.name, state.name()),
+                    format!("`{name}` does not run although it was {}", state.name()),
                 ));
             }
             (State::Restarted | State::Reloaded, false) => vec![act("start")],
@@ -135,12 +138,12 @@ impl Args {
     }
 
     /// Source: the exit status of `status` in the Linux Standard Base: 0 running, 1 to 3 not, else unknown.
-    fn running(&self, host: &dyn Host, scripts: &str) -> Result<bool, Error> {
+    fn running(&self, host: &dyn Host, scripts: &str, name: &str) -> Result<bool, Error> {
         if let Some(pattern) = &self.pattern {
             let output = host.probe(&Probe::of(&["pgrep", "-f", "--", pattern]))?;
             return Ok(output.success());
         }
-        let output = host.probe(&Probe::new([scripts, &self.name, "status"]))?;
+        let output = host.probe(&Probe::new([scripts, name, "status"]))?;
         match output.rc {
             0 => Ok(!output.stdout.contains("not running") && !output.stdout.contains("is stopped")),
             1..=3 => Ok(false),
@@ -148,13 +151,18 @@ impl Args {
             16 | 32 => Ok(false),
             _ => Err(Error::new(
                 ErrorKind::Host,
-                format!("`{scripts} {} status` exited {}: give `pattern` to find its process by", self.name, output.rc),
+                format!("`{scripts} {name} status` exited {}: give `pattern` to find its process by", output.rc),
             )),
         }
     }
 
-    fn enabling(&self, host: &dyn Host, manager: Manager, enabled: bool) -> Result<Option<Change>, Error> {
-        let name = self.name.as_str();
+    fn enabling(
+        &self,
+        host: &dyn Host,
+        manager: Manager,
+        name: &str,
+        enabled: bool,
+    ) -> Result<Option<Change>, Error> {
         if manager == Manager::Openrc {
             let level = self.runlevel.as_str();
             let is = host.lstat(&format!("/etc/runlevels/{level}/{name}"))?.is_some();

@@ -156,8 +156,8 @@ fn quiet(mut plan: Plan, host: &dyn Host) -> Plan {
 
 impl Args {
     /// Returns arguments as another module has them.
-    pub(super) fn of(name: &str, state: Option<State>, enabled: Option<bool>, systemd: &Special) -> Args {
-        Args { name: Some(name.to_owned()), state, enabled, systemd: systemd.clone() }
+    pub(super) fn of(name: Option<&str>, state: Option<State>, enabled: Option<bool>, systemd: &Special) -> Args {
+        Args { name: name.map(str::to_owned), state, enabled, systemd: systemd.clone() }
     }
 
     fn check(&self) -> Result<Option<String>, Error> {

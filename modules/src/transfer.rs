@@ -9,7 +9,7 @@ use crate::{Content, Error, ErrorKind, Host, Probe};
 
 /// Who asks for a URL, and how.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Transfer<'a> {
+pub struct Transfer<'a> {
     pub url: &'a str,
     pub headers: &'a BTreeMap<String, String>,
     pub user: Option<&'a str>,

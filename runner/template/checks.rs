@@ -8,6 +8,7 @@ use crate::source::FileId;
 use crate::yaml;
 
 mod addresses;
+mod collections;
 mod data;
 mod everyday;
 mod expressions;

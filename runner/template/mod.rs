@@ -14,6 +14,7 @@ mod execute;
 mod files;
 mod filters;
 mod functions;
+mod jmespath;
 mod live;
 mod lookups;
 mod network_tests;

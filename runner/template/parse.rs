@@ -165,7 +165,17 @@ impl Reader {
     }
 
     fn call(&mut self, call: &ast::Call<'_>, span: Span) -> Result<Node> {
-        let kind = Expr::Call(Box::new(self.node(&call.expr)?), self.arguments(&call.args)?);
+        let mut arguments = self.arguments(&call.args)?;
+        let is_lookup = matches!(&call.expr, ast::Expr::Var(var) if matches!(var.id, "lookup" | "query" | "q"));
+        if is_lookup {
+            // What follows the lookup's name may hold templates itself, as ansible-core still allows.
+            arguments.iter_mut().skip(1).for_each(|argument| {
+                if let Argument::Positional(node) = argument {
+                    embed(node);
+                }
+            });
+        }
+        let kind = Expr::Call(Box::new(self.node(&call.expr)?), arguments);
         Ok(self.at(span, kind))
     }
 
@@ -255,8 +265,27 @@ impl Reader {
     }
 }
 
+/// Lets templates in texts that are written out be rendered.
+fn embed(node: &mut Node) {
+    if let Expr::List(nodes) | Expr::Tuple(nodes) = &mut node.kind {
+        nodes.iter_mut().for_each(embed);
+    } else if let Expr::Map(pairs) = &mut node.kind {
+        pairs.iter_mut().for_each(|(_, value)| embed(value));
+    } else if let Expr::Const(Value::Str(text)) = &node.kind
+        && may_be_template(text.as_str())
+    {
+        node.kind = Expr::Embedded(text.shared().clone());
+    }
+}
+
 fn unknown(what: &str, name: &str, known: Vec<&'static str>, span: Span) -> SyntaxFault {
-    let help = nearest(name, known).map(|near| format!("did you mean `{near}`?"));
+    let help = match (nearest(name, known), name.rsplit_once('.')) {
+        (Some(near), _) => Some(format!("did you mean `{near}`?")),
+        (None, Some((collection, _))) => {
+            Some(format!("{what}s of the collection `{collection}` work only as far as they are built in"))
+        }
+        (None, None) => None,
+    };
     SyntaxFault { offset: span.start_offset as usize, message: format!("no {what} named `{name}`"), help }
 }
 

@@ -119,6 +119,14 @@ const TESTS: &[Test] = &[
             false => Err(call.fault(format!("no tag `{tag}`, there are {}", TAGS.join(" and ")))),
         }
     }),
+    callable("community.general.ansible_type", &["dtype", "alias"], |call| {
+        let alias = call.value_at(1)?;
+        let revealed = filters::collections::general::revealed(&call.value()?, alias.as_ref());
+        Ok(match call.required(0)?.force()? {
+            Value::List(types) => types.contains(&Value::from(revealed)),
+            other => other == Value::from(revealed),
+        })
+    }),
     callable("vault_encrypted", &[], |call| Ok(call.text()?.starts_with("$ANSIBLE_VAULT"))),
 ];
 

@@ -34,7 +34,7 @@ fn loose_parts(version: &str) -> Vec<Part> {
     parts
 }
 
-fn loose(a: &str, b: &str) -> std::result::Result<Ordering, String> {
+pub(super) fn loose(a: &str, b: &str) -> std::result::Result<Ordering, String> {
     let (left, right) = (loose_parts(a), loose_parts(b));
     for (x, y) in left.iter().zip(&right) {
         let order = match (x, y) {

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use saphyr_parser::{Event, Parser, ScalarStyle, Tag};
 
-use margin::{Margin, OUTDENTED};
+use margin::{Margin, OUTDENTED, QUOTED, TAB};
 pub use node::{Kind, Node};
 
 use crate::source::{Diagnostic, FileId, Place};
@@ -73,6 +73,14 @@ pub fn parse_as(file: FileId, text: &str) -> Result<Parsed, Diagnostic> {
             match event {
                 Ok((event, span)) => builder.take(event, margin.place(file, span.start))?,
                 Err(error) if OUTDENTED.contains(&error.info()) && margin.widen(text, error.marker().line()) => {
+                    again = true;
+                    break;
+                }
+                Err(error) if error.info() == TAB && margin.widen_line(text, error.marker().line()) => {
+                    again = true;
+                    break;
+                }
+                Err(error) if error.info() == QUOTED && margin.widen_quoted(text, *error.marker()) => {
                     again = true;
                     break;
                 }
@@ -267,6 +275,12 @@ mod tests {
     #[test]
     fn merges_and_aliases() {
         assert_eq!(json("a: &a {x: 1, y: 2}\nb: {<<: *a, y: 3}"), r#"{"a":{"x":1,"y":2},"b":{"y":3,"x":1}}"#);
+    }
+
+    #[test]
+    fn lines_of_quoted_texts_may_begin_anywhere() {
+        let text = "a:\n  b: \"one\n\ttwo \\\n  \t three \\\" x\nfour\n\"\n  c: 'x\n y'\n  d: [\"p\n\tq\"]\nnext: 1\n";
+        assert_eq!(json(text), r#"{"a":{"b":"one two three \" x four ","c":"x y","d":["p q"]},"next":1}"#);
     }
 
     #[test]

@@ -11,7 +11,7 @@ fn everyday() {
         ("{{ users | map(attribute='groups') | flatten | unique | sort }}", "['dev', 'wheel']"),
         ("{{ users | selectattr('uid', '>=', 1002) | map(attribute='name') | list }}", "['bob', 'carol']"),
         ("{{ users | selectattr('groups', 'truthy') | list | count }}", "2"),
-        ("{{ users | json_query('x') }}", "!no filter named `json_query`"),
+        ("{{ users | json_query('[?uid > `1001`].name') }}", "['bob', 'carol']"),
         ("{{ users | map('combine', {'x': 1}) | map(attribute='x') | list }}", "[1, 1, 1]"),
         ("{{ users | items2dict(key_name='name', value_name='uid') }}", "{'alice': 1001, 'bob': 1002, 'carol': 1003}"),
         (

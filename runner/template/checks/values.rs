@@ -1,6 +1,6 @@
 //! What tests and lookups give, and what is a mistake.
 
-use super::check;
+use super::*;
 
 #[test]
 fn tests_of_values() {
@@ -86,6 +86,11 @@ fn lookups() {
         ("query('vars', 's', 'yes_text')", "['hello', 'yes']"),
         ("query('varnames', '^nest')", "['nested']"),
         ("lookup('pipe', 'echo hi')", "'hi'"),
+        ("{{ lookup('vars', '{{ \"s\" }}') }}", "'hello'"),
+        ("{{ lookup('items', ['{{ s }}', 'x']) }}", "'hello,x'"),
+        ("{{ query('dict', {'a': '{{ d.a }}'}) }}", "[{'key': 'a', 'value': 1}]"),
+        ("{{ lookup('items', '{{' ~ ' s }}') }}", "'{{ s }}'"),
+        ("lookup('community.general.flattened', [1, [2, [3]]])", "[1, 2, 3]"),
         ("lookup('lines', 'printf \"a\\nb\"')", "'a,b'"),
         ("query('lines', 'printf \"a\\nb\"')", "['a', 'b']"),
         ("lookup('file', '/nope/x', errors='ignore')", "None"),
@@ -124,4 +129,40 @@ fn faults_of_values() {
         ("'a' is divisibleby(2)", "!`divisibleby`: takes an integer, not a string"),
         ("'5' is version('', '>')", "!`version`: a version must not be empty"),
     ]);
+}
+
+/// Answers requests with what was asked for, until nobody listens.
+fn echo() -> String {
+    use std::io::{BufRead, BufReader, Write};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.expect("a connection");
+            let lines = BufReader::new(stream.try_clone().expect("a stream")).lines();
+            let lines: Vec<String> = lines.map_while(Result::ok).take_while(|line| !line.is_empty()).collect();
+            let token = lines.iter().find_map(|line| line.strip_prefix("X-Token: ")).unwrap_or("none");
+            let body = format!("{}\ntoken {token}\n", lines[0]);
+            let status = if lines[0].contains("/missing") { "404 Not Found" } else { "200 OK" };
+            let answer =
+                format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}", body.len());
+            stream.write_all(answer.as_bytes()).expect("written");
+        }
+    });
+    format!("http://{address}")
+}
+
+#[test]
+fn the_lookup_url_fetches() {
+    let server = echo();
+    let templar = templar_with(&format!("server: {server}\npath: a"));
+    let of = |text: &str| shown(rendered(&templar, text));
+    assert_eq!(of("{{ lookup('url', server ~ '/a', wantlist=true) }}"), "['GET /a HTTP/1.1', 'token none']");
+    assert_eq!(
+        of("{{ lookup('url', '{{ server }}/{{ path }}', split_lines=false, headers={'X-Token': 'abc'}) }}"),
+        "'GET /a HTTP/1.1\\ntoken abc\\n'"
+    );
+    let missing = of("lookup('url', server ~ '/missing')");
+    assert!(missing.contains("/missing`") && missing.contains("404"), "{missing}");
+    assert_eq!(of("lookup('url', server ~ '/missing', errors='ignore')"), "None");
 }

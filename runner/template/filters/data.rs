@@ -78,6 +78,11 @@ fn json_filter(call: &mut Call<'_>, indent: Option<i64>) -> Result<Live> {
     Ok(json(&call.value()?, &style).into())
 }
 
+/// Writes JSON over several lines, its keys sorted, as Python's `json.dumps` does.
+pub(super) fn nice_json(value: &Value, indent: usize) -> String {
+    json(value, &JsonStyle { indent: Some(indent), sort: true, ascii: true, ..JsonStyle::default() })
+}
+
 /// Writes JSON as Python's `json.dumps` does.
 fn json(value: &Value, style: &JsonStyle) -> String {
     let (comma, colon) = match &style.separators {

@@ -137,12 +137,12 @@ fn unique(call: &mut Call<'_>) -> Result<Live> {
     Ok(kept.into())
 }
 
-fn has(values: &[Value], wanted: &Value) -> bool {
+pub(super) fn has(values: &[Value], wanted: &Value) -> bool {
     values.iter().any(|value| operators::same(value, wanted))
 }
 
 /// Returns the values that are to stay, each once.
-fn keep(values: &[Value], stays: impl Fn(&Value) -> bool) -> Vec<Value> {
+pub(super) fn keep(values: &[Value], stays: impl Fn(&Value) -> bool) -> Vec<Value> {
     let mut seen = std::collections::HashSet::new();
     values.iter().filter(|value| stays(value) && seen.insert((*value).clone())).cloned().collect()
 }

@@ -27,13 +27,30 @@ fn entries(call: &Call<'_>) -> Result<Vec<(Value, Live)>> {
 
 /// How lists under the same key are put together.
 #[derive(Clone, Copy)]
-enum Lists {
+pub(super) enum Lists {
     Replace,
     Keep,
     Append,
     Prepend,
     AppendMissing,
     PrependMissing,
+}
+
+impl Lists {
+    pub fn read(call: &Call<'_>, text: &str) -> Result<Lists> {
+        Ok(match text {
+            "replace" => Lists::Replace,
+            "keep" => Lists::Keep,
+            "append" => Lists::Append,
+            "prepend" => Lists::Prepend,
+            "append_rp" => Lists::AppendMissing,
+            "prepend_rp" => Lists::PrependMissing,
+            other => {
+                let error = call.fault(format!("no list_merge `{other}`"));
+                return Err(error.help("one of replace, keep, append, prepend, append_rp, prepend_rp"));
+            }
+        })
+    }
 }
 
 fn combine(call: &mut Call<'_>) -> Result<Live> {
@@ -43,19 +60,7 @@ fn combine(call: &mut Call<'_>) -> Result<Live> {
         match &*name {
             "recursive" => recursive = value.truthy()?,
             "list_merge" => {
-                lists = match value.text()?.as_str() {
-                    "replace" => Lists::Replace,
-                    "keep" => Lists::Keep,
-                    "append" => Lists::Append,
-                    "prepend" => Lists::Prepend,
-                    "append_rp" => Lists::AppendMissing,
-                    "prepend_rp" => Lists::PrependMissing,
-                    other => {
-                        return Err(call
-                            .fault(format!("no list_merge `{other}`"))
-                            .help("one of replace, keep, append, prepend, append_rp, prepend_rp"));
-                    }
-                }
+                lists = Lists::read(call, &value.text()?)?;
             }
             _ => return Err(call.fault(format!("no argument named `{name}`"))),
         }
@@ -80,7 +85,7 @@ fn combine(call: &mut Call<'_>) -> Result<Live> {
     Ok(Live::Done(Value::Map(merged.unwrap_or_default())))
 }
 
-fn combined(low: &Map, high: &Map, recursive: bool, lists: Lists) -> Map {
+pub(super) fn combined(low: &Map, high: &Map, recursive: bool, lists: Lists) -> Map {
     if !recursive && matches!(lists, Lists::Replace) {
         return operators::merged(low, high);
     }

@@ -1,7 +1,7 @@
 //! Filters, by what they work on.
 
 pub(super) mod choose;
-mod collections;
+pub(super) mod collections;
 mod data;
 pub(super) mod hashing;
 mod lists;

@@ -3,7 +3,8 @@
 mod files;
 mod lists;
 mod passwords;
-mod tables;
+pub(super) mod tables;
+mod url;
 mod variables;
 
 use std::path::{Path, PathBuf};
@@ -16,14 +17,17 @@ use super::{Templar, place};
 use crate::source::nearest;
 use crate::value::{Str, Value};
 
-const TABLES: &[&[Lookup]] = &[files::LOOKUPS, lists::LOOKUPS, passwords::LOOKUPS, tables::LOOKUPS, variables::LOOKUPS];
+const TABLES: &[&[Lookup]] =
+    &[files::LOOKUPS, lists::LOOKUPS, passwords::LOOKUPS, tables::LOOKUPS, url::LOOKUPS, variables::LOOKUPS];
 
 pub(super) fn names() -> Vec<&'static str> {
     TABLES.iter().copied().flatten().map(|lookup| lookup.name).collect()
 }
 
 pub(super) fn find(name: &str) -> Option<&'static Lookup> {
-    find_callable(TABLES, name)
+    // These two were ansible-core's own before they moved.
+    let moved = name.strip_prefix("community.general.").filter(|name| ["cartesian", "flattened"].contains(name));
+    find_callable(TABLES, moved.unwrap_or(name))
 }
 
 /// What is made of a lookup's list.
@@ -87,7 +91,6 @@ pub(super) fn settings(call: &Call<'_>, text: &str) -> Result<Vec<(String, Strin
 /// Why a lookup of this name is not there.
 fn refusal(name: &str) -> Option<&'static str> {
     match name.rsplit('.').next().unwrap_or(name) {
-        "url" => Some("use the module `uri` with `delegate_to: localhost`"),
         "unvault" => Some("a vaulted file is decrypted when `vars_files` or `include_vars` reads it"),
         _ => None,
     }

@@ -65,7 +65,7 @@ fn csvfile(call: &mut Call<'_>) -> Result<Vec<Live>> {
 }
 
 /// Splits CSV into rows; a field in double quotes may hold delimiters, newlines, and quotes written twice.
-fn csv_rows(text: &str, delimiter: char) -> Vec<Vec<String>> {
+pub(in crate::template) fn csv_rows(text: &str, delimiter: char) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
     let mut row = Vec::new();
     let mut field = String::new();

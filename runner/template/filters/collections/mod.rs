@@ -2,12 +2,26 @@
 
 mod addresses;
 mod cidr;
+mod formats;
+pub(in crate::template) mod general;
 mod hardware;
+mod keys;
+mod paths;
 mod query;
+mod units;
 
 use crate::template::call::Filter;
 
-pub(super) const TABLES: &[&[Filter]] = &[addresses::FILTERS, cidr::FILTERS, hardware::FILTERS];
+pub(super) const TABLES: &[&[Filter]] = &[
+    addresses::FILTERS,
+    cidr::FILTERS,
+    formats::FILTERS,
+    general::FILTERS,
+    hardware::FILTERS,
+    keys::FILTERS,
+    paths::FILTERS,
+    units::FILTERS,
+];
 
 /// Names without a collection that ansible-core once had itself and still sends on to one.
 const MOVED: &[(&str, &str)] = &[
