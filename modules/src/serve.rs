@@ -132,13 +132,11 @@ fn read_all(mut input: impl Read, frames: &mpsc::Sender<io::Result<Frame>>) {
 /// Executes one task on this machine.
 fn execute(task: &Task, service: &dyn Service) -> Map {
     let Some(spec) = spec_of(&task.module) else {
-        if cfg!(not(feature = "cluster")) && task.module.starts_with("k8s_") {
+        let asks_a_cluster = ["k8s", "helm"].iter().any(|name| task.module.starts_with(name));
+        if cfg!(not(feature = "cluster")) && asks_a_cluster {
             return failed(crate::machine::NOT_FROM_HERE);
         }
-        let module = &task.module;
-        return failed(&format!(
-            "`{module}` runs beside kubeon-run, not on a host: give the task `delegate_to: localhost`"
-        ));
+        return failed(&format!("this agent has no module `{}`", task.module));
     };
     let module = match (spec.decode)(&task.args) {
         Ok(module) => module,
