@@ -10,7 +10,7 @@ super::diagnoses! {
         owner: Owner::Host,
         what: "the host can't be reached",
         why: "nothing on it could be looked at",
-        fix: "see what the connection says: `kubeon-run doctor -vvvv` shows it; `-u`, `-k`, `-K` and `--private-key` say how to log in",
+        fix: "mend what the message names; `-u`, `-k`, `-K` and `--private-key` say how to log in",
         step: None,
         says: &[],
         issues: &[],
