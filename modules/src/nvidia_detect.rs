@@ -26,8 +26,11 @@ use crate::{Error, ErrorKind, Host, Module, Plan};
 ///
 /// - `verdict`: `none` (no GPU), `hardware_no_driver` (a GPU without NVIDIA's driver), `broken` (a driver that does not
 ///   work) or `ready`; `reason` and `advice` say why and what to do
-/// - `gpus`: each GPU on the bus with `address`, `uuid`, `model`, `driver` (what it is bound to) and `usable`
+/// - `gpus`: each GPU on the bus with `address`, `uuid`, `model`, `driver` (what it is bound to), `mig`, `mig_devices`
+///   and `usable`
 /// - `count`: how many GPUs containers can use, 0 unless `ready`; `found`: how many GPUs the host has
+/// - `whole`: how many of `count` are not in MIG mode; `mig_devices`: how many MIG devices the others are cut into, by
+///   profile, as in `{"1g.10gb": 7}`
 /// - `driver_version`, `driver_flavour` (`open` or `proprietary`), `library_version`, `platform` (`pci`, `tegra`, `wsl`)
 /// - `gridd`: the state of the vGPU licence daemon: `absent`, `active`, `inactive`, …
 /// - `evidence`: what was seen

@@ -52,8 +52,12 @@ impl Failure {
         let mut message = self.error.message.clone();
         let mut changed = self.changed;
         if let (Some(after), false) = (&self.undo, saved.is_empty()) {
-            let put_back: Result<Vec<()>, Error> = saved.iter().rev().map(|file| file.restore(machine)).collect();
-            let ran = put_back.and_then(|_| after.iter().try_for_each(|change| apply(machine, change).map(drop)));
+            // What was not there goes first: on a full disk the others take its room. One that can't be put back keeps none
+            // of the others from it.
+            let (new, old): (Vec<&Saved>, Vec<&Saved>) = saved.iter().rev().partition(|file| file.was_absent());
+            let put_back: Vec<_> = new.into_iter().chain(old).map(|file| file.restore(machine)).collect();
+            let put_back = put_back.into_iter().collect::<Result<(), Error>>();
+            let ran = put_back.and_then(|()| after.iter().try_for_each(|change| apply(machine, change).map(drop)));
             match ran {
                 Ok(()) => {
                     changed = false;

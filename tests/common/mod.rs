@@ -3,6 +3,8 @@
 #![allow(dead_code, reason = "each test program uses its own part of this; `expect` can't say so")]
 
 #[cfg(feature = "labs")]
+pub mod gpu;
+#[cfg(feature = "labs")]
 pub mod lab;
 pub mod program;
 pub mod secrets;

@@ -284,19 +284,31 @@ impl Saved {
         &self.path
     }
 
-    /// Puts the file back byte for byte, with its owner and mode; removes it where there was none.
+    pub(crate) fn was_absent(&self) -> bool {
+        self.before.is_none()
+    }
+
+    /// Puts the file back byte for byte, with its owner and mode; removes it where there was none. A disk that has no
+    /// room for a second file is written in place.
     pub(crate) fn restore(&self, machine: &Machine) -> Result<(), Error> {
         let Some((bytes, metadata)) = &self.before else { return remove(&self.path) };
-        write(
-            machine,
-            &Write {
-                mode: Some(metadata.mode() & 0o7777),
-                uid: Some(metadata.uid()),
-                gid: Some(metadata.gid()),
-                ..Write::new(&self.path, bytes.clone())
-            },
-        )
-        .map(drop)
+        let old = Write {
+            mode: Some(metadata.mode() & 0o7777),
+            uid: Some(metadata.uid()),
+            gid: Some(metadata.gid()),
+            ..Write::new(&self.path, bytes.clone())
+        };
+        write(machine, &old).map(drop).or_else(|error| {
+            if fs::read(&self.path).is_ok_and(|now| now == *bytes) {
+                return Ok(());
+            }
+            let in_place = || {
+                let mut file = fs::File::create(&self.path)?;
+                file.write_all(bytes)?;
+                file.sync_all()
+            };
+            in_place().map_err(|_| error)
+        })
     }
 }
 

@@ -67,7 +67,10 @@ pub(super) struct SmiGpu {
     pub address: String,
     pub uuid: String,
     pub model: String,
+    /// `Enabled` or `Disabled`; `None` for a GPU that can't be cut.
     pub mig: Option<String>,
+    /// The profiles of the MIG devices that it is cut into, such as `1g.10gb`, one each.
+    pub slices: Vec<String>,
 }
 
 /// Reads all of it.
@@ -298,6 +301,12 @@ fn smi(host: &dyn Host, hardware: &Hardware) -> Result<Option<Smi>, Error> {
             gpu.mig = line.split(',').nth(1).map(|mode| mode.trim().to_owned()).filter(|mode| !mode.contains("N/A"));
         }
     }
+    if smi.gpus.iter().any(|gpu| gpu.mig.as_deref() == Some("Enabled")) {
+        let list = host.probe(&Probe::of(&["nvidia-smi", "-L"]))?;
+        for (uuid, profile) in parse_slices(&list.stdout) {
+            smi.gpus.iter_mut().filter(|gpu| gpu.uuid == uuid).for_each(|gpu| gpu.slices.push(profile.to_owned()));
+        }
+    }
     if hardware.switches > 0 || host.stat("/etc/nvidia/gridd.conf")?.is_some() {
         let all = host.probe(&Probe::of(&["nvidia-smi", "-q"]))?;
         (smi.fabric, smi.license) = parse_query(&all.stdout);
@@ -313,10 +322,27 @@ fn parse_gpus(text: &str) -> Vec<SmiGpu> {
             uuid: uuid.to_owned(),
             model: name.to_owned(),
             mig: None,
+            slices: Vec::new(),
         }),
         _ => None,
     })
     .collect()
+}
+
+/// Returns the MIG devices of `nvidia-smi -L`, each with its GPU: `GPU 0: NVIDIA A100 (UUID: GPU-…)`, and below it
+/// `  MIG 1g.5gb      Device  0: (UUID: MIG-…)`.
+fn parse_slices(text: &str) -> Vec<(&str, &str)> {
+    let mut slices = Vec::new();
+    let mut uuid = "";
+    for line in text.lines() {
+        let mut words = line.split_whitespace();
+        match words.next() {
+            Some("GPU") => uuid = line.rsplit_once("(UUID: ").map_or("", |(_, rest)| rest.trim_end_matches([')', ' '])),
+            Some("MIG") => slices.extend(words.next().map(|profile| (uuid, profile))),
+            Some(_) | None => {}
+        }
+    }
+    slices
 }
 
 /// Turns `00000000:3B:00.0` into the kernel's `0000:3b:00.0`.
@@ -357,6 +383,13 @@ mod tests {
         assert_eq!(parse_version(proprietary), (Some("520.56.06".into()), Some(Flavour::Proprietary)));
         let open = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  555.42.06  Release Build  (abuild@host)\n";
         assert_eq!(parse_version(open), (Some("555.42.06".into()), Some(Flavour::Open)));
+    }
+
+    #[test]
+    fn reads_what_gpus_are_cut_into() {
+        let text = "GPU 0: NVIDIA A100 (UUID: GPU-aa)\n  MIG 3g.20gb     Device  0: (UUID: MIG-1)\n  \
+            MIG 1g.5gb+me   Device  1: (UUID: MIG-2)\nGPU 1: NVIDIA A100 (UUID: GPU-bb)\n";
+        assert_eq!(parse_slices(text), [("GPU-aa", "3g.20gb"), ("GPU-aa", "1g.5gb+me")]);
     }
 
     #[test]

@@ -223,6 +223,13 @@ pub(super) fn result(found: &Found, judged: Judged) -> Map {
     let ready = judged.verdict == "ready";
     let gpus: Vec<Value> = hardware.gpus.iter().map(|gpu| gpu_value(found, gpu, ready)).collect();
     let count = if ready { hardware.gpus.iter().filter(|gpu| is_usable(found, gpu)).count() } else { 0 };
+    let cut = |value: &&Value| value["usable"] == true && value["mig"] == "Enabled";
+    let whole = count - gpus.iter().filter(cut).count();
+    let mut slices = Map::new();
+    for (profile, number) in gpus.iter().filter(cut).filter_map(|value| value["mig_devices"].as_object()).flatten() {
+        let sum = slices.get(profile).and_then(Value::as_u64).unwrap_or(0) + number.as_u64().unwrap_or(0);
+        slices.insert(profile.clone(), sum.into());
+    }
     let platform = match hardware.platform {
         Platform::Pci => "pci",
         Platform::Tegra => "tegra",
@@ -244,6 +251,8 @@ pub(super) fn result(found: &Found, judged: Judged) -> Map {
         "platform": platform,
         "gpus": gpus,
         "count": count,
+        "whole": whole,
+        "mig_devices": slices,
         "found": hardware.gpus.len(),
         "driver_version": driver.module_version,
         "driver_flavour": flavour,
@@ -277,6 +286,11 @@ fn gpu_value(found: &Found, gpu: &Gpu, ready: bool) -> Value {
     let known = found.driver.gpus.iter().find(|known| known.address == gpu.address);
     let told = found.driver.smi.iter().flat_map(|smi| &smi.gpus);
     let told = told.into_iter().find(|told| told.address == gpu.address || gpu.address.is_empty());
+    let mut slices = Map::new();
+    for profile in told.iter().flat_map(|told| &told.slices) {
+        let number = slices.get(profile).and_then(Value::as_u64).unwrap_or(0) + 1;
+        slices.insert(profile.clone(), number.into());
+    }
     let uuid = known.and_then(|known| known.uuid.clone()).or_else(|| told.map(|told| told.uuid.clone()));
     let model = known.and_then(|known| known.model.clone()).or_else(|| told.map(|told| told.model.clone()));
     json!({
@@ -286,6 +300,7 @@ fn gpu_value(found: &Found, gpu: &Gpu, ready: bool) -> Value {
         "model": model,
         "driver": gpu.driver,
         "mig": told.and_then(|told| told.mig.clone()),
+        "mig_devices": slices,
         "usable": ready && is_usable(found, gpu),
     })
 }

@@ -33,6 +33,15 @@ variant_layers() { # VARIANT
     [ -z "$module" ] || printf '%s:' "$(containerd_dir "$module")"
     image_dir "$(variant_suite "$1")"
 }
+# Prints where usr/bin/containerd of a variant is.
+containerd_folder() { # VARIANT
+    need_root
+    need_variant "$1"
+    build_all "$1" >&2
+    local layers
+    layers=$(variant_layers "$1")
+    echo "${layers%%:*}"
+}
 # A static busybox, whichever of Debian's two packages this machine has installed.
 busybox_dir() { echo "$CACHE/busybox-static"; }
 crictl_dir() { echo "$CACHE/crictl-$CRI_TOOLS"; }

@@ -3,7 +3,8 @@
 // asks the `nvidia-smi` that the NVIDIA runtime brings into the container.
 //
 // It stands in for NVIDIA's image on lab hosts, whose kubelet, containerd and
-// runtime are real. With no GPU in sight it fails as the original does.
+// runtime are real. With no GPU in sight, a strategy that it does not know or a
+// configuration file with a mistake it fails as the original does.
 package main
 
 import (
@@ -26,6 +27,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	api "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
+	"sigs.k8s.io/yaml"
 )
 
 const (
@@ -42,6 +44,10 @@ func main() {
 	log.SetFlags(0)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
+	replicas, err := settings()
+	if err != nil {
+		log.Fatalf("error starting plugins: unable to load config: %v", err)
+	}
 	gpus, err := findGPUs(ctx)
 	if err == nil && len(gpus) == 0 {
 		err = errors.New("no devices found")
@@ -54,10 +60,76 @@ func main() {
 		<-ctx.Done()
 		return
 	}
-	log.Printf("offering %s: %s", resourceName, strings.Join(gpus, " "))
-	if err := serve(ctx, gpus); err != nil {
+	devices := shared(gpus, replicas)
+	log.Printf("offering %s: %s", resourceName, strings.Join(devices, " "))
+	if err := serve(ctx, devices); err != nil {
 		log.Fatalf("error: %v", err)
 	}
+}
+
+// configuration is what NVIDIA documents of its configuration file, as far as
+// playbooks of this project write it.
+type configuration struct {
+	Version string `json:"version"`
+	Sharing struct {
+		TimeSlicing struct {
+			Resources []struct {
+				Name     string `json:"name"`
+				Replicas int    `json:"replicas"`
+			} `json:"resources"`
+		} `json:"timeSlicing"`
+	} `json:"sharing"`
+}
+
+// settings reads NVIDIA's options, and returns how often each GPU is offered.
+func settings() (int, error) {
+	if strategy := os.Getenv("MIG_STRATEGY"); !slices.Contains([]string{"", "none", "single", "mixed"}, strategy) {
+		return 0, fmt.Errorf("unknown MIG strategy: %s", strategy)
+	}
+	for strategy := range strings.SplitSeq(os.Getenv("DEVICE_LIST_STRATEGY"), ",") {
+		if !slices.Contains([]string{"", "envvar", "volume-mounts", "cdi-annotations", "cdi-cri"}, strategy) {
+			return 0, fmt.Errorf("invalid --device-list-strategy option: %s", strategy)
+		}
+	}
+	path := os.Getenv("CONFIG_FILE")
+	if path == "" {
+		return 1, nil
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return 0, err
+	}
+	var config configuration
+	if err := yaml.UnmarshalStrict(text, &config); err != nil {
+		return 0, err
+	}
+	if config.Version != "v1" {
+		return 0, fmt.Errorf("unknown version: %q", config.Version)
+	}
+	replicas := 1
+	for _, resource := range config.Sharing.TimeSlicing.Resources {
+		if resource.Replicas < 2 {
+			return 0, fmt.Errorf("number of replicas must be >= 2, not %d", resource.Replicas)
+		}
+		if resource.Name == resourceName {
+			replicas = resource.Replicas
+		}
+	}
+	return replicas, nil
+}
+
+// shared returns what is offered: each GPU, or as many parts of its time.
+func shared(gpus []string, replicas int) []string {
+	if replicas == 1 {
+		return gpus
+	}
+	var devices []string
+	for _, gpu := range gpus {
+		for replica := range replicas {
+			devices = append(devices, fmt.Sprintf("%s::%d", gpu, replica))
+		}
+	}
+	return devices
 }
 
 // failsOnInitError reads NVIDIA's option of that name, which is on by default.
@@ -91,7 +163,7 @@ func findGPUs(ctx context.Context) ([]string, error) {
 }
 
 // serve answers the kubelet, and registers with it whenever it starts anew.
-func serve(ctx context.Context, gpus []string) error {
+func serve(ctx context.Context, devices []string) error {
 	var registeredWith os.FileInfo
 	var server *grpc.Server
 	ticker := time.NewTicker(lookEvery)
@@ -101,7 +173,7 @@ func serve(ctx context.Context, gpus []string) error {
 			if server != nil {
 				server.Stop()
 			}
-			if server, err = listen(gpus); err != nil {
+			if server, err = listen(devices); err != nil {
 				return err
 			}
 			if err := register(ctx); err != nil {
@@ -130,7 +202,7 @@ func stillRegistered(before, now os.FileInfo) bool {
 	return err == nil && before != nil && os.SameFile(before, now) && before.ModTime().Equal(now.ModTime())
 }
 
-func listen(gpus []string) (*grpc.Server, error) {
+func listen(devices []string) (*grpc.Server, error) {
 	path := filepath.Join(api.DevicePluginPath, socketName)
 	if err := os.RemoveAll(path); err != nil {
 		return nil, err
@@ -140,7 +212,7 @@ func listen(gpus []string) (*grpc.Server, error) {
 		return nil, err
 	}
 	server := grpc.NewServer()
-	api.RegisterDevicePluginServer(server, &plugin{gpus: gpus})
+	api.RegisterDevicePluginServer(server, &plugin{devices: devices})
 	go func() {
 		if err := server.Serve(listener); err != nil {
 			log.Printf("serve: %v", err)
@@ -166,10 +238,10 @@ func register(ctx context.Context) error {
 	return err
 }
 
-// plugin answers the kubelet for a fixed set of GPUs.
+// plugin answers the kubelet for a fixed set of GPUs, or parts of their time.
 type plugin struct {
 	api.UnimplementedDevicePluginServer
-	gpus []string
+	devices []string
 }
 
 func (p *plugin) GetDevicePluginOptions(context.Context, *api.Empty) (*api.DevicePluginOptions, error) {
@@ -178,8 +250,8 @@ func (p *plugin) GetDevicePluginOptions(context.Context, *api.Empty) (*api.Devic
 
 func (p *plugin) ListAndWatch(_ *api.Empty, stream grpc.ServerStreamingServer[api.ListAndWatchResponse]) error {
 	answer := &api.ListAndWatchResponse{}
-	for _, gpu := range p.gpus {
-		answer.Devices = append(answer.Devices, &api.Device{ID: gpu, Health: api.Healthy})
+	for _, device := range p.devices {
+		answer.Devices = append(answer.Devices, &api.Device{ID: device, Health: api.Healthy})
 	}
 	if err := stream.Send(answer); err != nil {
 		return err
@@ -193,13 +265,18 @@ func (p *plugin) ListAndWatch(_ *api.Empty, stream grpc.ServerStreamingServer[ap
 func (p *plugin) Allocate(_ context.Context, request *api.AllocateRequest) (*api.AllocateResponse, error) {
 	answer := &api.AllocateResponse{}
 	for _, container := range request.ContainerRequests {
+		var gpus []string
 		for _, id := range container.DevicesIds {
-			if !slices.Contains(p.gpus, id) {
+			if !slices.Contains(p.devices, id) {
 				return nil, fmt.Errorf("unknown device `%s`", id)
+			}
+			gpu, _, _ := strings.Cut(id, "::")
+			if !slices.Contains(gpus, gpu) {
+				gpus = append(gpus, gpu)
 			}
 		}
 		answer.ContainerResponses = append(answer.ContainerResponses, &api.ContainerAllocateResponse{
-			Envs: map[string]string{"NVIDIA_VISIBLE_DEVICES": strings.Join(container.DevicesIds, ",")},
+			Envs: map[string]string{"NVIDIA_VISIBLE_DEVICES": strings.Join(gpus, ",")},
 		})
 	}
 	return answer, nil
