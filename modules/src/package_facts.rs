@@ -88,13 +88,17 @@ fn installed(host: &dyn Host, manager: Manager) -> Result<Option<Packages>, Erro
             if host.stat("/var/lib/dpkg/status")?.is_none() {
                 return Ok(None);
             }
-            for package in Database::read(host)?.0.into_iter().filter(crate::dpkg::Package::installed) {
+            let all: Vec<_> = Database::read(host)?.0.into_iter().filter(crate::dpkg::Package::installed).collect();
+            let origins = origins(host, &all)?;
+            for package in all {
+                let foreign = origins.get(&format!("{}:{}", package.name, package.architecture));
+                let origin = foreign.or_else(|| origins.get(&package.name)).cloned();
                 let described = json!({
                     "name": package.name,
                     "version": package.version,
                     "arch": package.architecture,
                     "category": package.section,
-                    "origin": "",
+                    "origin": origin.unwrap_or_default(),
                     "source": "apt",
                 });
                 packages.entry(package.name).or_default().push(described);
@@ -132,4 +136,67 @@ fn installed(host: &dyn Host, manager: Manager) -> Result<Option<Packages>, Erro
         }
     }
     Ok(Some(packages))
+}
+
+/// Returns who made the repository that each package's installed version comes from, as its `Release` file says, by the
+/// name that apt calls it: with its architecture where that is foreign. A package that no repository has any more is
+/// not among them.
+fn origins(host: &dyn Host, packages: &[crate::dpkg::Package]) -> Result<BTreeMap<String, String>, Error> {
+    let policy = |names: &[String]| {
+        let words = ["apt-cache", "policy"].into_iter().chain(names.iter().map(String::as_str));
+        host.probe(&Probe { env: vec![("LC_ALL".into(), "C".into())], ..Probe::new(words) })
+    };
+    let told = policy(&[])?.stdout;
+    let repositories = repositories(&told);
+    if repositories.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let names: Vec<String> = packages.iter().map(|one| format!("{}:{}", one.name, one.architecture)).collect();
+    let mut origins = BTreeMap::new();
+    for part in names.chunks(NAMES_AT_ONCE) {
+        for (name, source) in sources(&policy(part)?.stdout) {
+            let Some(origin) = repositories.get(source) else { continue };
+            origins.insert(name.to_owned(), origin.clone());
+        }
+    }
+    Ok(origins)
+}
+
+/// How many packages are asked for with one command line, whose length is bounded.
+const NAMES_AT_ONCE: usize = 2000;
+
+/// Returns each repository's origin, from `apt-cache policy` without names: ` 500 http://… bookworm/main amd64 Packages`,
+/// and below it `     release v=12,o=Debian,…`.
+fn repositories(text: &str) -> BTreeMap<&str, String> {
+    let mut origins = BTreeMap::new();
+    let mut source = "";
+    for line in text.lines().map(str::trim) {
+        match line.strip_prefix("release ") {
+            Some(release) => {
+                let origin = release.split(',').find_map(|part| part.strip_prefix("o=")).unwrap_or_default();
+                origins.insert(source, origin.to_owned());
+            }
+            None => source = line.split_once(' ').map_or("", |(_, source)| source.trim()),
+        }
+    }
+    origins
+}
+
+/// Returns the first repository of each package's installed version, from `apt-cache policy NAME…`: ` *** 1.0 500`, and
+/// below it `        500 http://… bookworm/main amd64 Packages`.
+fn sources(text: &str) -> Vec<(&str, &str)> {
+    let mut sources = Vec::new();
+    let mut package = "";
+    let mut installed = false;
+    for line in text.lines() {
+        if let Some(name) = line.strip_suffix(':').filter(|_| !line.starts_with(' ')) {
+            (package, installed) = (name, false);
+        } else if line.starts_with(" *** ") {
+            installed = true;
+        } else if installed && line.starts_with("        ") {
+            installed = false;
+            sources.extend(line.trim().split_once(' ').map(|(_, source)| (package, source.trim())));
+        }
+    }
+    sources
 }

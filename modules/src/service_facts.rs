@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::facts::{Files, service_manager};
 use crate::host::Map;
-use crate::{Error, ErrorKind, Host, Module, Plan, Probe};
+use crate::{Error, ErrorKind, Host, Module, Output, Plan, Probe};
 
 /// Return the host's services and their states as the fact `services`.
 ///
@@ -24,28 +24,35 @@ const BAD: [&str; 3] = ["not-found", "masked", "failed"];
 
 impl Module for Args {
     fn plan(&self, host: &dyn Host) -> Result<Plan, Error> {
-        let services = match service_manager(Files(host)).as_str() {
-            "systemd" => {
-                let kind = ["--no-pager", "--no-legend", "--plain", "--type", "service", "--all"];
-                let units = ask(host, &[&["systemctl", "list-units"], kind.as_slice()].concat())?;
-                let files = ask(host, &[&["systemctl", "list-unit-files"], kind.as_slice()].concat())?;
-                systemd(&units, &files)
-            }
-            "openrc" => openrc(&ask(host, &["rc-status", "-a", "-s", "-m", "-C"])?),
-            "sysvinit" => sysv(&ask(host, &["service", "--status-all"])?),
-            other => {
-                return Err(Error::new(
-                    ErrorKind::Refused,
-                    format!("services of `{other}` can't be listed: systemd, OpenRC and init scripts can"),
-                ));
-            }
-        };
+        let manager = service_manager(Files(host));
+        let mut services = BTreeMap::new();
+        if manager == "openrc" {
+            let levels = ask(host, &["rc-update", "show", "-v"])?;
+            services = openrc(&ask(host, &["rc-status", "-a", "-s", "-m", "-C"])?, &levels);
+        } else {
+            // Init scripts are there beside systemd's units, too.
+            services.extend(sysv(&probe(host, &["service", "--status-all"])?.stdout));
+        }
+        if manager == "systemd" {
+            let kind = ["--no-pager", "--no-legend", "--plain", "--type", "service", "--all"];
+            let units = ask(host, &[&["systemctl", "list-units"], kind.as_slice()].concat())?;
+            let files = ask(host, &[&["systemctl", "list-unit-files"], kind.as_slice()].concat())?;
+            services.extend(systemd(&units, &files));
+        }
+        if services.is_empty() {
+            let message = "Failed to find any services. This can be due to privileges or some other configuration issue.";
+            return Ok(Plan::default().with("skipped", true).with("msg", message));
+        }
         Ok(Plan::default().with("ansible_facts", json!({"services": services})))
     }
 }
 
+fn probe(host: &dyn Host, argv: &[&str]) -> Result<Output, Error> {
+    host.probe(&Probe { env: vec![("LC_ALL".into(), "C".into())], ..Probe::new(argv.iter().copied()) })
+}
+
 fn ask(host: &dyn Host, argv: &[&str]) -> Result<String, Error> {
-    let output = host.probe(&Probe { env: vec![("LC_ALL".into(), "C".into())], ..Probe::new(argv.iter().copied()) })?;
+    let output = probe(host, argv)?;
     if !output.success() {
         return Err(Error::new(ErrorKind::Host, format!("`{}`: {}", argv.join(" "), output.stderr.trim())));
     }
@@ -83,24 +90,36 @@ fn systemd(units: &str, files: &str) -> BTreeMap<String, Value> {
     services
 }
 
-/// Reads lines such as ` [ + ]  cron`.
+/// Reads lines such as ` [ + ]  cron`; ` [ ? ]` is a script that can't tell.
 fn sysv(text: &str) -> BTreeMap<String, Value> {
     let read = |line: &str| {
         let (mark, name) = line.trim().strip_prefix('[')?.split_once(']')?;
-        let state = if mark.trim() == "+" { "running" } else { "stopped" };
+        let state = match mark.trim() {
+            "+" => "running",
+            "-" => "stopped",
+            _ => return None,
+        };
         let name = name.trim();
-        Some((name.to_owned(), service(name, state, "unknown", "sysv")))
+        Some((name.to_owned(), json!({"name": name, "state": state, "source": "sysv"})))
     };
     text.lines().filter_map(read).collect()
 }
 
-/// Reads lines such as ` sshd  [ started 00:10:02 (0) ]` below headings of runlevels.
-fn openrc(text: &str) -> BTreeMap<String, Value> {
+/// Reads lines such as ` sshd  [ started 00:10:02 (0) ]` below headings of runlevels, and `levels` with lines such as
+/// ` sshd | default`.
+fn openrc(text: &str, levels: &str) -> BTreeMap<String, Value> {
+    let levels: BTreeMap<&str, Vec<&str>> = levels
+        .lines()
+        .filter_map(|line| line.split_once('|'))
+        .map(|(name, levels)| (name.trim(), levels.split_whitespace().collect()))
+        .collect();
     let read = |line: &str| {
         let (name, rest) = line.strip_prefix(' ')?.trim().split_once('[')?;
         let name = name.trim();
-        let state = if rest.trim().starts_with("started") { "running" } else { "stopped" };
-        Some((name.to_owned(), service(name, state, "unknown", "openrc")))
+        let levels = levels.get(name)?;
+        let levels = if levels.is_empty() { Value::Null } else { json!(levels) };
+        let state = rest.trim_end_matches(']').split_whitespace().next()?;
+        Some((name.to_owned(), json!({"name": name, "runlevels": levels, "state": state, "source": "openrc"})))
     };
     text.lines().filter_map(read).collect()
 }
@@ -114,7 +133,10 @@ mod tests {
         let services = sysv(" [ + ]  cron\n [ - ]  rsync\n");
         assert_eq!(services["cron"]["state"], "running");
         assert_eq!(services["rsync"]["state"], "stopped");
-        let services = openrc("Runlevel: default\n sshd       [  started 00:10:02 (0)  ]\n chronyd  [  stopped  ]\n");
-        assert_eq!((&services["sshd"]["state"], &services["chronyd"]["state"]), (&"running".into(), &"stopped".into()));
+        assert!(sysv(" [ ? ]  hwclock.sh\n").is_empty());
+        let told = "Runlevel: default\n sshd       [  started 00:10:02 (0)  ]\n chronyd  [  stopped  ]\n";
+        let services = openrc(told, "  sshd | default\n chronyd |\n");
+        assert_eq!((&services["sshd"]["state"], &services["chronyd"]["state"]), (&"started".into(), &"stopped".into()));
+        assert_eq!((&services["sshd"]["runlevels"], &services["chronyd"]["runlevels"]), (&json!(["default"]), &Value::Null));
     }
 }

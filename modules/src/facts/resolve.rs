@@ -45,13 +45,16 @@ impl Lookup {
     }
 }
 
-/// Returns the first name with a domain on the line of `/etc/hosts` that holds `node`, or else that line's first name.
+/// Returns the name that belongs to the address of `node`, as looking up the address gives it: of the first line of
+/// `/etc/hosts` with that address the first name that has a domain, or else its first name.
 fn in_hosts(hosts: &str, node: &str) -> Option<String> {
-    let names = |line: &str| -> Vec<String> {
+    let words = |line: &'_ str| -> Vec<String> {
         let line = line.split('#').next().unwrap_or_default();
-        line.split_whitespace().skip(1).map(str::to_owned).collect()
+        line.split_whitespace().map(str::to_owned).collect()
     };
-    let names = hosts.lines().map(names).find(|names| names.iter().any(|name| name == node))?;
+    let lines: Vec<Vec<String>> = hosts.lines().map(words).filter(|words| words.len() > 1).collect();
+    let address = &lines.iter().find(|words| words[1..].iter().any(|name| name == node))?[0];
+    let names = &lines.iter().find(|words| words[0] == *address)?[1..];
     names.iter().find(|name| name.contains('.')).or(names.first()).cloned()
 }
 
@@ -85,5 +88,6 @@ mod tests {
         assert_eq!(in_hosts("10.0.0.1 n1 n1.lab\n", "n1").as_deref(), Some("n1.lab"));
         assert_eq!(in_hosts(hosts, "localhost").as_deref(), Some("localhost"));
         assert_eq!(in_hosts(hosts, "n2"), None);
+        assert_eq!(in_hosts("127.0.0.1 localhost\n127.0.0.1 n3\n", "n3").as_deref(), Some("localhost"));
     }
 }
