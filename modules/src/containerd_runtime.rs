@@ -1,10 +1,13 @@
+mod crio;
 mod daemon;
 mod decide;
 mod edit;
+mod k0s;
 mod look;
 mod owner;
 mod propose;
 mod prove;
+mod rancher;
 mod record;
 mod tell;
 mod undo;
@@ -36,8 +39,16 @@ use crate::{Change, Done, Error, ErrorKind, Exec, Expect, Host, Module, Output, 
 /// configuration changes.
 ///
 /// The runtime inherits every option of the default runtime (`SystemdCgroup`, `base_runtime_spec`, …). A file that this
-/// can't be done to safely is left alone, and the task says why: one that another program generates (k3s, RKE2, k0s,
-/// MicroK8s), a Docker node's, one that the daemon itself refuses.
+/// can't be done to safely is left alone, and the task says why: one that another program generates, a Docker node's, one
+/// that the daemon itself refuses.
+///
+/// Programs that generate their containerd's configuration are told in their own way, in a file of its own:
+///
+/// - k3s and RKE2 find the runtime by themselves and are restarted for it; `mode: default` is `default-runtime` in
+///   `/etc/rancher/k3s/config.yaml.d/` (`/etc/rancher/rke2/config.yaml.d/`)
+/// - k0s reads `/etc/k0s/containerd.d/`, and restarts its containerd when a file there changes
+/// - CRI-O reads `/etc/crio/crio.conf.d/`
+/// - MicroK8s makes its configuration from a template with placeholders: refused, with the template's name
 ///
 /// What it did is recorded in `CONFIG.kubeon-run.json`; `state: absent` puts the old file back from there.
 ///
@@ -112,8 +123,10 @@ impl Module for Args {
     fn plan(&self, host: &dyn Host) -> Result<Plan, Error> {
         self.check()?;
         judge_restart(host.applied())?;
-        if self.config.is_none() {
-            owner::refuse_distribution(host)?;
+        if self.config.is_none()
+            && let Some(plan) = owner::plan(self, host)?
+        {
+            return Ok(plan);
         }
         let asked =
             Asked { binary: self.containerd.as_deref(), config: self.config.as_deref(), service: &self.service };

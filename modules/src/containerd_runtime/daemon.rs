@@ -76,7 +76,7 @@ pub(super) fn find(host: &dyn Host, asked: &Asked<'_>) -> Result<Daemon, Error> 
 }
 
 /// Reads `containerd PACKAGE VERSION REVISION`.
-fn version_of(text: &str) -> Option<(String, u32)> {
+pub(super) fn version_of(text: &str) -> Option<(String, u32)> {
     let version = text.split_whitespace().nth(2)?.trim_start_matches('v');
     let major = version.split('.').next()?.parse().ok()?;
     Some((version.split('+').next().unwrap_or(version).to_owned(), major))

@@ -1,14 +1,8 @@
-//! Files that another program generates: which one is the right one to edit instead.
+//! Files that another program generates: which one is the right one to edit instead, and programs that have one.
 
-use crate::{Error, ErrorKind, Host};
-
-/// Kubernetes distributions that bring a containerd of their own: what gives them away, and what to do there.
-const DISTRIBUTIONS: [(&str, &str); 4] = [
-    ("/var/lib/rancher/rke2/agent/etc/containerd", RKE2),
-    ("/var/lib/rancher/k3s/agent/etc/containerd", K3S),
-    ("/etc/k0s/containerd.toml", K0S),
-    ("/var/snap/microk8s/current/args", MICROK8S),
-];
+use super::daemon::USUAL_CONFIG;
+use super::{Args, crio, k0s, rancher};
+use crate::{Error, ErrorKind, Host, Plan};
 
 const K3S: &str = "k3s generates its containerd's configuration at every start and finds nvidia-container-runtime by \
     itself: restart k3s and use RuntimeClass `nvidia`; to make it the default start k3s with \
@@ -24,14 +18,24 @@ const K0S: &str = "k0s manages `/etc/k0s/containerd.toml`: put the runtime into 
 const MICROK8S: &str = "MicroK8s makes its containerd's configuration from \
     `/var/snap/microk8s/current/args/containerd-template.toml`: run `microk8s enable nvidia`, or edit that template";
 
-/// Refuses a host whose Kubernetes runs another containerd than the usual one.
-pub(super) fn refuse_distribution(host: &dyn Host) -> Result<(), Error> {
-    for (path, advice) in DISTRIBUTIONS {
-        if host.stat(path)?.is_some() {
-            return Err(Error::new(ErrorKind::Refused, format!("`{path}` is there: {advice}")));
+/// Plans for a host whose Kubernetes runs another containerd than the usual one, or CRI-O; `None` for all others.
+pub(super) fn plan(args: &Args, host: &dyn Host) -> Result<Option<Plan>, Error> {
+    for distribution in [rancher::RKE2, rancher::K3S] {
+        if distribution.is_here(host)? {
+            return distribution.plan(args, host).map(Some);
         }
     }
-    Ok(())
+    if k0s::is_here(host)? {
+        return k0s::plan(args, host).map(Some);
+    }
+    let snap = "/var/snap/microk8s/current/args";
+    if host.stat(snap)?.is_some() {
+        return Err(Error::new(ErrorKind::Refused, format!("`{snap}` is there: {MICROK8S}")));
+    }
+    if host.stat(USUAL_CONFIG)?.is_none() && crio::is_here(host)? {
+        return crio::plan(args, host).map(Some);
+    }
+    Ok(None)
 }
 
 /// Refuses a file that is generated or a template.

@@ -5,29 +5,88 @@ use serde_json::Value;
 use crate::containerd_runtime::daemon::Daemon;
 use crate::containerd_runtime::decide::{binary_of, systemd_cgroup};
 use crate::containerd_runtime::edit::Text;
-use crate::containerd_runtime::view::{Cri, View, differences};
+use crate::containerd_runtime::view::{Cri, View, differences, is_empty};
 use crate::containerd_runtime::{Args, Mode};
 use crate::{Diff, Error, Host};
 
 /// Parts of a key's name that make its value a secret.
 const SECRET_WORDS: [&str; 6] = ["password", "auth", "token", "secret", "identity", "header"];
 
-/// Returns the effective change, one setting a line.
+/// Returns the effective change: what it means for containers in words, then every other setting on a line of its own.
 pub(super) fn effective(daemon: &Daemon, before: &View, after: &View) -> Diff {
     let mut text = format!("effective configuration of containerd {} ({}):\n", daemon.version, daemon.config);
-    let differences = differences(before, after);
-    for difference in &differences {
+    let mut said = words(before, after);
+    for difference in &differences(before, after) {
         let shown = |value: &Value| match value {
             Value::Null => "nothing".to_owned(),
             value if is_secret(&difference.path) => format!("a secret ({})", kind(value)),
             value => value.to_string(),
         };
-        text.push_str(&format!("  {}: {} -> {}\n", difference.path, shown(&difference.before), shown(&difference.after)));
+        if !is_in_words(&difference.path, before, after) {
+            said.push(format!("{}: {} -> {}", difference.path, shown(&difference.before), shown(&difference.after)));
+        }
     }
-    if differences.is_empty() {
-        text.push_str("  nothing changes\n");
+    if said.is_empty() {
+        said.push("nothing changes".to_owned());
+    }
+    for line in said {
+        text.push_str(&format!("  {line}\n"));
     }
     Diff { prepared: Some(text), ..Diff::default() }
+}
+
+/// Returns the runtimes that only one of two views has.
+fn only_in<'a>(one: &'a View, other: &View) -> Vec<(&'a String, &'a Value)> {
+    let has = |name: &String| other.enabled_cri().is_some_and(|cri| cri.runtimes.contains_key(name));
+    one.enabled_cri().into_iter().flat_map(|cri| &cri.runtimes).filter(|(name, _)| !has(name)).collect()
+}
+
+/// Returns sentences on which runtimes there are and which one containers get.
+fn words(before: &View, after: &View) -> Vec<String> {
+    let mut said = Vec::new();
+    match (before.enabled_cri(), after.enabled_cri()) {
+        (None, Some(_)) => said.push("the CRI plugin is enabled: Kubernetes can use this containerd".to_owned()),
+        (Some(_), None) => said.push("the CRI plugin is disabled: Kubernetes can't use this containerd".to_owned()),
+        (Some(_), Some(_)) | (None, None) => {}
+    }
+    for (name, table) in only_in(after, before) {
+        let options = table.get("options").and_then(Value::as_object).into_iter().flatten();
+        let settings = table.as_object().into_iter().flatten().filter(|(_, value)| !value.is_object()).chain(options);
+        let settings = settings.filter(|(key, value)| !is_empty(value) && key.as_str() != "BinaryName");
+        let settings: Vec<String> = settings.map(|(key, value)| format!("{key} {}", plain(value))).collect();
+        let program = match binary_of(table) {
+            "" => "runc, or what its type starts",
+            program => program,
+        };
+        said.push(format!("runtime `{name}` is new: it starts {program} ({})", settings.join(", ")));
+    }
+    for (name, _) in only_in(before, after) {
+        said.push(format!("runtime `{name}` is gone"));
+    }
+    if let (Some(old), Some(new)) = (before.enabled_cri(), after.enabled_cri())
+        && old.default != new.default
+    {
+        said.push(format!(
+            "containers whose pod names no RuntimeClass start through `{}`, until now through `{}`",
+            new.default, old.default
+        ));
+    }
+    said
+}
+
+/// Whether [`words`] tells of a setting.
+fn is_in_words(path: &str, before: &View, after: &View) -> bool {
+    let both = before.enabled_cri().is_some() && after.enabled_cri().is_some();
+    let rest = path.split_once("].containerd.").map(|(_, rest)| rest).unwrap_or_default();
+    let name = rest.strip_prefix("runtimes.[").and_then(|rest| rest.split_once(']')).map(|(name, _)| name);
+    let told = |name: &str| {
+        only_in(after, before).into_iter().chain(only_in(before, after)).any(|(other, _)| other == name)
+    };
+    path == "disabled_plugins" && !both || rest == "default_runtime_name" && both || name.is_some_and(told)
+}
+
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 fn kind(value: &Value) -> &'static str {
@@ -132,6 +191,37 @@ fn cgroup_driver(host: &dyn Host) -> Result<Option<String>, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn says_what_changes_in_words() {
+        let old = "version = 2\n[plugins.'io.containerd.grpc.v1.cri'.containerd]\ndefault_runtime_name = 'runc'\n\
+            [plugins.'io.containerd.grpc.v1.cri'.containerd.runtimes.runc]\nruntime_type = 'io.containerd.runc.v2'\n";
+        let new = format!(
+            "{}[plugins.'io.containerd.grpc.v1.cri'.containerd.runtimes.nvidia]\nruntime_type = 'io.containerd.runc.v2'\n\
+             [plugins.'io.containerd.grpc.v1.cri'.containerd.runtimes.nvidia.options]\nBinaryName = '/n'\n\
+             SystemdCgroup = true\n[plugins.'io.containerd.grpc.v1.cri'.registry.configs.r.auth]\npassword = 'hunter2'\n",
+            old.replace("'runc'\n[", "'nvidia'\n[")
+        );
+        let daemon = Daemon {
+            binary: "containerd".into(),
+            ctr: "ctr".into(),
+            version: "1.7.24".into(),
+            major: 1,
+            config: "/etc/containerd/config.toml".into(),
+            service: crate::containerd_runtime::daemon::Service::Running,
+        };
+        let view = |text: &str| View::parse(text).expect("a dump");
+        let said = effective(&daemon, &view(old), &view(&new)).prepared.expect("a text");
+        assert_eq!(
+            said,
+            "effective configuration of containerd 1.7.24 (/etc/containerd/config.toml):\n  \
+             runtime `nvidia` is new: it starts /n (runtime_type io.containerd.runc.v2, SystemdCgroup true)\n  \
+             containers whose pod names no RuntimeClass start through `nvidia`, until now through `runc`\n  \
+             plugins.[io.containerd.grpc.v1.cri].registry.configs.r.auth.password: nothing -> a secret (text)\n"
+        );
+        let back = effective(&daemon, &view(&new), &view(old)).prepared.expect("a text");
+        assert!(back.contains("  runtime `nvidia` is gone\n") && !back.contains("hunter2"), "{back}");
+    }
 
     #[test]
     fn finds_secrets() {

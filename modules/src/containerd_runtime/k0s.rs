@@ -1,0 +1,154 @@
+//! k0s: a file of its own among those that k0s adds to the configuration that it manages, and that it watches.
+
+use serde_json::Value;
+
+use super::daemon::{Daemon, Service};
+use super::edit::{Text, containerd_keys};
+use super::prove::{self, Proof};
+use super::view::View;
+use super::{Args, Mode, State, decide, refused, tell};
+use crate::{Change, Diff, Error, Exec, Host, Plan, Write};
+
+pub(super) const CONFIG: &str = "/etc/k0s/containerd.toml";
+const BINARY: &str = "/var/lib/k0s/bin/containerd";
+const CLIENT: &str = "/var/lib/k0s/bin/ctr";
+const SOCKET: &str = "/run/k0s/containerd.sock";
+const FOLDER: &str = "/etc/k0s/containerd.d";
+const OURS: &str = "/etc/k0s/containerd.d/90-kubeon-run-nvidia.toml";
+/// The first line that tells k0s to keep the file.
+const MANAGED: &str = "# k0s_managed=true";
+const HEADER: &str = "# Written by kubeon-run: `state: absent` of containerd_runtime removes it.\n";
+
+/// Waits until containerd `$1`, with its client `$2`, has the runtime `$3` (or has it no more, where `$4` is `gone`) in
+/// what it reads, and answers. k0s restarts it by itself.
+const WAIT: &str = r#"n=0
+while [ $n -lt 120 ]; do
+    here=gone
+    "$1" --config /etc/k0s/containerd.toml config dump 2>/dev/null | grep -Eq "runtimes\.[\"']?$3[\"']?\]" && here=there
+    if [ $here = "$4" ]; then
+        [ -x "$2" ] || exit 0
+        timeout 10 "$2" --address /run/k0s/containerd.sock plugins ls 2>/dev/null |
+            awk '$1 == "io.containerd.grpc.v1" && $2 == "cri" && $NF == "ok" { found = 1 } END { exit !found }' && exit 0
+    fi
+    sleep 1
+    n=$((n + 1))
+done
+echo "k0s has not taken it in after $n seconds" >&2
+exit 1"#;
+
+pub(super) fn is_here(host: &dyn Host) -> Result<bool, Error> {
+    Ok(host.stat(CONFIG)?.is_some())
+}
+
+pub(super) fn plan(args: &Args, host: &dyn Host) -> Result<Plan, Error> {
+    let root = String::from_utf8_lossy(&host.read(CONFIG)?.unwrap_or_default()).into_owned();
+    if root.lines().next().map(str::trim) != Some(MANAGED) {
+        return Err(refused(format!(
+            "`{CONFIG}` does not begin with `{MANAGED}`, so k0s adds no files to it: give `config: {CONFIG}`, \
+             `containerd: {BINARY}` and the unit that runs k0s as `service` to have it edited itself"
+        )));
+    }
+    let daemon = daemon(host)?;
+    let view = daemon
+        .dump_file(host)?
+        .map_err(|said| refused(format!("containerd {} does not load `{CONFIG}`: {said}; nothing was changed", daemon.version)))?;
+    let site = Site { args, host, daemon, view };
+    match args.state {
+        State::Present => site.present(),
+        State::Absent => site.absent(),
+    }
+}
+
+fn daemon(host: &dyn Host) -> Result<Daemon, Error> {
+    let output = host.probe(&crate::Probe::of(&[BINARY, "--version"]))?;
+    let (version, major) = super::daemon::version_of(&output.stdout)
+        .ok_or_else(|| refused(format!("`{BINARY} --version` names no version: start k0s first")))?;
+    let service = if host.stat(SOCKET)?.is_some() { Service::Running } else { Service::Stopped };
+    let ctr = if host.stat(CLIENT)?.is_some() { CLIENT } else { "ctr" };
+    Ok(Daemon { binary: BINARY.to_owned(), ctr: ctr.to_owned(), version, major, config: CONFIG.to_owned(), service })
+}
+
+struct Site<'a> {
+    args: &'a Args,
+    host: &'a dyn Host,
+    daemon: Daemon,
+    view: View,
+}
+
+impl Site<'_> {
+    fn present(&self) -> Result<Plan, Error> {
+        let untouched = |message: String| refused(format!("{message}; nothing was changed"));
+        let cri = self.view.enabled_cri().ok_or_else(|| refused("k0s's containerd has its CRI plugin disabled"))?;
+        if decide::satisfied(self.args, &self.view, cri, self.host.stat(OURS)?.is_some()) {
+            return Ok(self.told(Plan::default(), &self.view));
+        }
+        if self.args.require_binary && self.host.stat(&self.args.binary)?.is_none() {
+            let binary = &self.args.binary;
+            return Err(refused(format!("`{binary}` is not on this host: install nvidia-container-toolkit first")));
+        }
+        let wanted = decide::wanted(self.args, &self.view, cri, self.daemon.major).map_err(untouched)?;
+        let version = if self.daemon.major >= 2 { 3 } else { 2 };
+        let file = self.written("", version, &wanted).map_err(untouched)?;
+        // What the daemon makes of all files together, with the tables of the new one.
+        let whole = self.written(&self.view.text, self.view.version, &wanted).map_err(untouched)?;
+        let mut merged = Text::parse(&whole).map_err(|place| refused(format!("containerd's own dump: {place}")))?;
+        merged.put(&[], "imports", &Value::Array(Vec::new())).map_err(refused)?;
+        let whole = merged.render();
+        let after = self.daemon.dump_text(self.host, &whole)?.map_err(|said| untouched(format!("containerd: {said}")))?;
+        let faults = decide::faults(self.args, &self.view, &after, &wanted);
+        if !faults.is_empty() {
+            return Err(untouched(format!("with `{OURS}` {}", faults.join("; "))));
+        }
+        if let Proof::Failed(message) = prove::boot(self.host, &self.daemon, &whole, &after)? {
+            return Err(untouched(format!("k0s's containerd {} does not work with it: {message}", self.daemon.version)));
+        }
+        let mut plan = Plan { transaction: true, ..Plan::default() };
+        if self.host.stat(FOLDER)?.is_none() {
+            plan.changes.push(Change::Mkdir { path: FOLDER.to_owned(), mode: None });
+        }
+        plan.changes.push(Change::Write(Write::new(OURS, format!("{HEADER}{file}"))));
+        plan.changes.extend(self.wait("there"));
+        plan.diff = vec![tell::effective(&self.daemon, &self.view, &after)];
+        Ok(self.told(plan, &after).with("inherits", wanted.base))
+    }
+
+    /// Returns `text` with the runtime's tables.
+    fn written(&self, text: &str, version: i64, wanted: &decide::Wanted) -> Result<String, String> {
+        let mut text = Text::parse(text)?;
+        let keys = containerd_keys(version);
+        text.set_version(version);
+        if self.args.mode == Mode::Default {
+            text.put(&keys, "default_runtime_name", &self.args.runtime_name.as_str().into())?;
+        }
+        let path = [keys[0], keys[1], keys[2], "runtimes", self.args.runtime_name.as_str()];
+        text.put_table(&path, &wanted.table)?;
+        Ok(text.render())
+    }
+
+    fn absent(&self) -> Result<Plan, Error> {
+        let mut plan = Plan { transaction: true, ..Plan::default() };
+        if self.host.stat(OURS)?.is_some() {
+            plan.changes.push(Change::Remove { path: OURS.to_owned() });
+            plan.changes.extend(self.wait("gone"));
+            let text = format!("effective configuration of k0s's containerd: without what `{OURS}` says\n");
+            plan.diff = vec![Diff { prepared: Some(text), ..Diff::default() }];
+        }
+        Ok(self.told(plan, &self.view))
+    }
+
+    fn wait(&self, state: &str) -> Option<Change> {
+        let words = ["sh", "-c", WAIT, "wait", BINARY, CLIENT, self.args.runtime_name.as_str(), state];
+        let wait = Change::Exec(Exec { timeout_s: Some(180), ..Exec::of(&words) });
+        (self.args.restart && self.daemon.service == Service::Running).then_some(wait)
+    }
+
+    fn told(&self, plan: Plan, view: &View) -> Plan {
+        let cri = view.enabled_cri();
+        let names: Vec<&String> = cri.iter().flat_map(|cri| cri.runtimes.keys()).collect();
+        plan.with("config", OURS)
+            .with("containerd_version", self.daemon.version.as_str())
+            .with("default_runtime", cri.map(|cri| cri.default.clone()))
+            .with("runtimes", serde_json::json!(names))
+            .with("restarted", !self.host.applied().is_empty())
+    }
+}
