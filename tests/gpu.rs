@@ -192,6 +192,10 @@ fn hosts_that_cannot_be_given_gpus_are_left_alone_with_the_reason() {
     const LEFT: [&str; 3] = ["docker1", "old1", "mismatch1"];
     let site = Site::up(&["gpu1:gpu", "docker1:dockergpu", "old1:olddriver", "mismatch1:mismatch"]);
     let before = site.disks(&LEFT);
+    let refused = site.run_without_cluster("playbooks/gpu.yml", &["-e", "with_nvidia=false"]).ended(0);
+    changed_nothing(&refused, &["gpu1", "docker1", "old1", "mismatch1"]);
+    table_has(&refused, "gpu1", &["-", "-", "-", "-", "-", "-", "not asked"]);
+
     let run = site.run_without_cluster("playbooks/gpu.yml", &[]).ended(0);
     table_has(&run, "docker1", &["-", "1", "550.163.01", "-", "-", "-", "refused"]);
     table_has(&run, "old1", &["-", "1", "375.66", "-", "-", "-", "left alone"]);
@@ -208,6 +212,17 @@ fn hosts_that_cannot_be_given_gpus_are_left_alone_with_the_reason() {
     table_has(&run, "gpu1", &["-", "1", "550.163.01", "nvidia", "-", "-", "not in a cluster"]);
     host_is_enabled(&site, "gpu1");
     changed_nothing(&site.run_without_cluster("playbooks/gpu.yml", &[]).ended(0), &["gpu1"]);
+
+    // A virtual GPU's licence daemon, as far as a host can tell.
+    site.fleet.see(
+        "gpu1",
+        "mkdir -p /etc/nvidia; touch /etc/nvidia/gridd.conf
+         printf '[Service]\\nExecStart=/bin/sleep 1000\\n' >/etc/systemd/system/nvidia-gridd.service
+         systemctl daemon-reload; systemctl start nvidia-gridd",
+    );
+    let licensed = site.run_without_cluster("playbooks/gpu.yml", &["--limit", "gpu1"]).ended(0);
+    let driver = "550.163.01, nvidia-gridd active";
+    table_has(&licensed, "gpu1", &["-", "1", driver, "nvidia", "-", "-", "not in a cluster"]);
 
     let strict = site.run_without_cluster("playbooks/gpu.yml", &["-e", "gpu_strict=true"]).ended(2);
     LEFT.iter().for_each(|host| assert_eq!(strict.count(host, "failed"), 1, "{}", strict.stdout));

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::apply::{Saved, apply};
 use crate::host::Map;
 use crate::host::Put as _;
-use crate::{Change, Content, Decoded, Diff, Error, ErrorKind, Host, Machine, Plan, Write};
+use crate::{Change, Content, Decoded, Diff, Error, ErrorKind, FileKind, Host, Machine, Plan, Write};
 
 /// How often a convergent module may want something in one task. Each round but the last applies changes.
 const MOST_ROUNDS: usize = 12;
@@ -121,10 +121,10 @@ fn converge(
         }
         for change in &changes {
             let failed = |error| Failure { error, undo: undo.clone(), changed: true };
-            if let (true, Change::Write(write)) = (undo.is_some(), change)
-                && saved.iter().all(|file| file.path() != write.path)
+            if let (true, Some(path)) = (undo.is_some(), file_of(machine, change))
+                && saved.iter().all(|file| file.path() != path)
             {
-                saved.push(Saved::new(&write.path).map_err(failed)?);
+                saved.push(Saved::new(path).map_err(failed)?);
             }
             let done = apply(machine, change).map_err(failed)?;
             machine.applied.push(done);
@@ -158,6 +158,26 @@ fn converge(
         result.put("warnings", json!(warnings));
     }
     Ok(result)
+}
+
+/// Returns the file that a change replaces or removes; trees and links are not put back.
+fn file_of<'a>(machine: &Machine<'_>, change: &'a Change) -> Option<&'a str> {
+    match change {
+        Change::Write(write) => Some(&write.path),
+        Change::Remove { path } => {
+            let stat = machine.lstat(path).ok().flatten();
+            stat.filter(|stat| stat.kind == FileKind::File).map(|_| path.as_str())
+        }
+        Change::Mkdir { .. }
+        | Change::Chmod { .. }
+        | Change::Chown { .. }
+        | Change::Symlink { .. }
+        | Change::Hardlink { .. }
+        | Change::Rename { .. }
+        | Change::Touch { .. }
+        | Change::Exec(_)
+        | Change::Kubernetes(_) => None,
+    }
 }
 
 /// Whether the last round did exactly what the one before it had done: it changed nothing and never will.

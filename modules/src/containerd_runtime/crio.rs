@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::dropin::HEADER;
 use super::edit::Text;
 use super::view::{is_empty, value_of};
 use super::{Args, Mode, State, refused};
@@ -10,7 +11,6 @@ use crate::{Change, Diff, Error, Exec, Host, Plan, Probe, Write};
 
 const FOLDER: &str = "/etc/crio/crio.conf.d";
 const OURS: &str = "/etc/crio/crio.conf.d/99-nvidia.toml";
-const HEADER: &str = "# Written by kubeon-run: `state: absent` of containerd_runtime removes it.\n";
 
 /// Waits until CRI-O answers.
 const WAIT: &str = r#"n=0

@@ -1,12 +1,9 @@
 //! k0s: a file of its own among those that k0s adds to the configuration that it manages, and that it watches.
 
-use serde_json::Value;
-
 use super::daemon::{Daemon, Service};
-use super::edit::{Text, containerd_keys};
-use super::prove::{self, Proof};
+use super::dropin::DropIn;
 use super::view::View;
-use super::{Args, Mode, State, decide, refused, tell};
+use super::{Args, State, decide, refused, tell};
 use crate::{Change, Diff, Error, Exec, Host, Plan, Write};
 
 pub(super) const CONFIG: &str = "/etc/k0s/containerd.toml";
@@ -17,7 +14,6 @@ const FOLDER: &str = "/etc/k0s/containerd.d";
 const OURS: &str = "/etc/k0s/containerd.d/90-kubeon-run-nvidia.toml";
 /// The first line that tells k0s to keep the file.
 const MANAGED: &str = "# k0s_managed=true";
-const HEADER: &str = "# Written by kubeon-run: `state: absent` of containerd_runtime removes it.\n";
 
 /// Waits until containerd `$1`, with its client `$2`, has the runtime `$3` (or has it no more, where `$4` is `gone`) in
 /// what it reads, and answers. k0s restarts it by itself.
@@ -77,7 +73,6 @@ struct Site<'a> {
 
 impl Site<'_> {
     fn present(&self) -> Result<Plan, Error> {
-        let untouched = |message: String| refused(format!("{message}; nothing was changed"));
         let cri = self.view.enabled_cri().ok_or_else(|| refused("k0s's containerd has its CRI plugin disabled"))?;
         if decide::satisfied(self.args, &self.view, cri, self.host.stat(OURS)?.is_some()) {
             return Ok(self.told(Plan::default(), &self.view));
@@ -86,43 +81,23 @@ impl Site<'_> {
             let binary = &self.args.binary;
             return Err(refused(format!("`{binary}` is not on this host: install nvidia-container-toolkit first")));
         }
-        let wanted = decide::wanted(self.args, &self.view, cri, self.daemon.major).map_err(untouched)?;
-        let version = if self.daemon.major >= 2 { 3 } else { 2 };
-        let file = self.written("", version, &wanted).map_err(untouched)?;
-        // What the daemon makes of all files together, with the tables of the new one.
-        let whole = self.written(&self.view.text, self.view.version, &wanted).map_err(untouched)?;
-        let mut merged = Text::parse(&whole).map_err(|place| refused(format!("containerd's own dump: {place}")))?;
-        merged.put(&[], "imports", &Value::Array(Vec::new())).map_err(refused)?;
-        let whole = merged.render();
-        let after = self.daemon.dump_text(self.host, &whole)?.map_err(|said| untouched(format!("containerd: {said}")))?;
-        let faults = decide::faults(self.args, &self.view, &after, &wanted);
-        if !faults.is_empty() {
-            return Err(untouched(format!("with `{OURS}` {}", faults.join("; "))));
-        }
-        if let Proof::Failed(message) = prove::boot(self.host, &self.daemon, &whole, &after)? {
-            return Err(untouched(format!("k0s's containerd {} does not work with it: {message}", self.daemon.version)));
-        }
+        let drop_in = DropIn {
+            args: self.args,
+            host: self.host,
+            daemon: &self.daemon,
+            view: &self.view,
+            path: OURS.to_owned(),
+            version: if self.daemon.major >= 2 { 3 } else { 2 },
+        };
+        let proven = drop_in.proven()?;
         let mut plan = Plan { transaction: true, ..Plan::default() };
         if self.host.stat(FOLDER)?.is_none() {
             plan.changes.push(Change::Mkdir { path: FOLDER.to_owned(), mode: None });
         }
-        plan.changes.push(Change::Write(Write::new(OURS, format!("{HEADER}{file}"))));
+        plan.changes.push(Change::Write(Write::new(OURS, proven.text)));
         plan.changes.extend(self.wait("there"));
-        plan.diff = vec![tell::effective(&self.daemon, &self.view, &after)];
-        Ok(self.told(plan, &after).with("inherits", wanted.base))
-    }
-
-    /// Returns `text` with the runtime's tables.
-    fn written(&self, text: &str, version: i64, wanted: &decide::Wanted) -> Result<String, String> {
-        let mut text = Text::parse(text)?;
-        let keys = containerd_keys(version);
-        text.set_version(version);
-        if self.args.mode == Mode::Default {
-            text.put(&keys, "default_runtime_name", &self.args.runtime_name.as_str().into())?;
-        }
-        let path = [keys[0], keys[1], keys[2], "runtimes", self.args.runtime_name.as_str()];
-        text.put_table(&path, &wanted.table)?;
-        Ok(text.render())
+        plan.diff = vec![tell::effective(&self.daemon, &self.view, &proven.after)];
+        Ok(self.told(plan, &proven.after).with("inherits", proven.wanted.base))
     }
 
     fn absent(&self) -> Result<Plan, Error> {

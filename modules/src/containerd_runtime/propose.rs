@@ -21,16 +21,24 @@ impl Site<'_> {
         let text = self.current.clone().unwrap_or_default();
         owner::refuse_generated(&self.daemon.config, &text)?;
         let now = self.view_now()?;
+        let mut drop_in = self.args.drop_in;
         if let Ok(view) = &now {
             self.refuse_newer(&text, view)?;
+            let dropped = self.has_drop_in(view)?;
+            drop_in |= dropped;
             if let Some(cri) = view.enabled_cri()
-                && decide::satisfied(self.args, view, cri, self.is_ours(&text))
+                && decide::satisfied(self.args, view, cri, dropped || self.is_ours(&text))
                 && self.dead_key(&text).is_none()
             {
                 return self.already(view);
             }
         }
         self.need_binary()?;
+        if drop_in
+            && let Ok(view) = &now
+        {
+            return self.dropped_in(view);
+        }
         let start = self.start(&text, now)?;
         let start = self.with_cri(start)?;
         let start = self.migrated(start)?;
@@ -352,7 +360,7 @@ impl Site<'_> {
     }
 
     /// Adds the result and the warnings.
-    fn told(&self, plan: Plan, view: &View, wanted: Option<&Wanted>) -> Result<Plan, Error> {
+    pub(super) fn told(&self, plan: Plan, view: &View, wanted: Option<&Wanted>) -> Result<Plan, Error> {
         let recorded = self.record.as_ref().and_then(|record| record.inherits.clone());
         let inherits = wanted.map(|wanted| wanted.base.clone()).or(recorded);
         let mut plan = plan

@@ -17,7 +17,14 @@ impl Site<'_> {
         if self.host.applied().iter().any(|done| undone(&done.change)) {
             return Ok(self.ended_blind());
         }
-        let Some(record) = &self.record else { return self.never_present() };
+        let Some(record) = &self.record else {
+            if let Ok(view) = self.view_now()?
+                && let Some(plan) = self.dropped_out(&view)?
+            {
+                return Ok(plan);
+            }
+            return self.never_present();
+        };
         let Some(current) = &self.current else {
             let plan = Plan::from(vec![Change::Remove { path: record::path_of(&self.daemon.config) }]);
             return Ok(plan.with("config", self.daemon.config.as_str()));
