@@ -91,8 +91,8 @@ pub(super) struct Args {
     /// Enable the CRI plugin where it is disabled, as Docker's package has it.
     #[serde(default)]
     enable_cri: bool,
-    /// Write the runtime into a file of its own, in the folder that containerd 2 reads beside `config` (2.2 and newer do
-    /// so by themselves): it stays when another program, such as Kubespray, writes `config` anew.
+    /// Write the runtime into a file of its own, in the folder that containerd 2 reads where `imports` of `config` names it
+    /// (as in the default configuration of 2.2 and newer): it stays when another program writes `config` anew.
     #[serde(default)]
     drop_in: bool,
     /// Replace runtime types that can't start NVIDIA's program, a deprecated `default_runtime`, a runtime of the GPU

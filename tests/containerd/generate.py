@@ -25,7 +25,7 @@ def content(dice, version):
     if some(0.3):
         config["root"] = "/var/lib/containerd"
     if some(0.2):
-        config["imports"] = []
+        config["imports"] = dice.choice([[], ["/etc/containerd/conf.d/*.toml"]])
     if some(0.2):
         config["disabled_plugins"] = dice.sample(["io.containerd.snapshotter.v1.btrfs", "io.containerd.snapshotter.v1.zfs"], dice.randrange(3))
     if some(0.2):

@@ -1,6 +1,6 @@
 //! The containerd of this host: which one it is, which file it reads, and what it makes of a text.
 
-use crate::containerd_runtime::{edit, view::View};
+use crate::containerd_runtime::{dropin, edit, view::View};
 use crate::{Error, ErrorKind, Host, Probe};
 
 pub(super) const USUAL_CONFIG: &str = "/etc/containerd/config.toml";
@@ -130,6 +130,13 @@ impl Daemon {
     /// Returns the files that the daemon reads beside the main one.
     pub(super) fn other_files(&self, host: &dyn Host, view: &View) -> Result<Vec<String>, Error> {
         let mut files = Vec::new();
+        if self.major >= 2 {
+            // 2.2 and newer show a folder that they read only where the main file names it.
+            let main = host.read(&self.config)?.unwrap_or_default();
+            if !dropin::names_imports(&String::from_utf8_lossy(&main)) {
+                return Ok(files);
+            }
+        }
         for path in &view.imports {
             if *path == self.config || path.ends_with("/config.toml") && path.contains("/kubeon-") {
                 continue;

@@ -77,10 +77,17 @@ fn folder_of(view: &View) -> Option<&str> {
     view.imports.iter().find_map(|pattern| pattern.strip_suffix("/*.toml").filter(|folder| folder.starts_with('/')))
 }
 
+/// Whether a main file says which further files are read.
+pub(super) fn names_imports(text: &str) -> bool {
+    Text::parse(text).is_ok_and(|text| text.get(&["imports"]).is_some())
+}
+
 impl Site<'_> {
     /// Returns where a file of this module is or would be; `None` where the daemon reads no folder.
     fn drop_in_path(&self, view: &View) -> Option<String> {
-        folder_of(view).map(|folder| format!("{folder}/{NAME}"))
+        // The daemon's dump shows a folder even where the main file names none; it does not read it then.
+        let named = self.current.as_deref().is_some_and(names_imports);
+        folder_of(view).filter(|_| named).map(|folder| format!("{folder}/{NAME}"))
     }
 
     /// Whether there is such a file.
