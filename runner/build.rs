@@ -107,8 +107,7 @@ fn build(architecture: &str, release: bool, out: &Path) -> Result<Option<PathBuf
         println!("cargo::warning=no agent for {architecture}, since the target is missing: rustup target add {musl}");
         return Ok(None);
     };
-    // Beside the profiles' folders, so that they share what is built: OUT_DIR is TARGET/PROFILE/build/NAME/out.
-    let folder = out.ancestors().nth(4).ok_or("OUT_DIR is not in a target folder")?.join("agents");
+    let folder = shared_folder(out)?;
     let profile = if release { "agent" } else { "agent-quick" };
     let mut cargo = Command::new(env::var("CARGO")?);
     cargo.args(["build", "--quiet", "--package", "kubeon-modules", "--bin", "kubeon-agent", "--no-default-features"]);
@@ -124,6 +123,15 @@ fn build(architecture: &str, release: bool, out: &Path) -> Result<Option<PathBuf
         return Err(format!("the agent for {architecture} does not build:\n{said}").into());
     }
     Ok(Some(folder.join(&target).join(profile).join("kubeon-agent")))
+}
+
+/// Returns the folder that all builds of the agents share: beside the profiles' folders, whatever this build is for.
+fn shared_folder(out: &Path) -> Result<PathBuf, Box<dyn Error>> {
+    // OUT_DIR is TARGET_DIR/PROFILE/build/NAME/out, with the target's name before the profile where `--target` gave it.
+    let folder = out.ancestors().nth(4).ok_or("OUT_DIR is not in a target folder")?;
+    let named = folder.file_name().is_some_and(|name| env::var_os("TARGET").is_some_and(|target| name == target));
+    let folder = if named { folder.parent().unwrap_or(folder) } else { folder };
+    Ok(folder.join("agents"))
 }
 
 /// Returns whether the toolchain has the standard library for a target.
