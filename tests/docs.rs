@@ -230,3 +230,31 @@ fn the_quick_start_s_first_run_holds() {
     // Nothing is overwritten.
     assert_eq!(run(said[0], project.folder.path()).matches("kept ").count(), 3);
 }
+
+/// The GPU guide tells of each choice that the playbook offers.
+#[test]
+fn every_variable_of_the_gpu_playbook_is_documented() {
+    let guide = text_of(Path::new("docs/gpu.md"));
+    let defaults = text_of(Path::new("playbooks/roles/gpu/defaults/main.yml"));
+    let name = |line: &str| line.split_once(':').map(|(name, _)| name.to_owned());
+    let names = defaults.lines().filter(|line| line.starts_with(|c: char| c.is_ascii_lowercase())).filter_map(name);
+    let silent: Vec<String> = names.filter(|name| !guide.contains(&format!("`{name}`"))).collect();
+    assert!(silent.is_empty(), "not in docs/gpu.md: {silent:?}");
+}
+
+#[test]
+fn links_lead_somewhere() {
+    let mut broken = Vec::new();
+    for page in pages() {
+        let text = text_of(&page);
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let path = link.split('#').next().unwrap_or_default();
+            let there = page.parent().unwrap_or(Path::new("")).join(path);
+            let outside = path.is_empty() || path.contains("://") || path.contains(' ');
+            if !outside && !Path::new(env!("CARGO_MANIFEST_DIR")).join(there).exists() {
+                broken.push(format!("{}: {link}", page.display()));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "{broken:?}");
+}
