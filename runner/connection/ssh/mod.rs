@@ -202,17 +202,18 @@ fn resolve(target: &Target, route: &Route, deadline: Instant) -> Result<Vec<Sock
 
 /// Lets the system find out that the other end is gone while nothing is said, and keeps address translation awake.
 fn keep_alive(stream: &TcpStream) -> io::Result<()> {
-    set_option(stream, libc::SOL_SOCKET, libc::SO_KEEPALIVE, 1)?;
-    set_option(stream, libc::IPPROTO_TCP, libc::TCP_KEEPIDLE, 30)?;
-    set_option(stream, libc::IPPROTO_TCP, libc::TCP_KEEPINTVL, 10)?;
-    set_option(stream, libc::IPPROTO_TCP, libc::TCP_KEEPCNT, 6)
+    set_option(stream, libc::SOL_SOCKET, libc::SO_KEEPALIVE, 1_i32)?;
+    set_option(stream, libc::IPPROTO_TCP, libc::TCP_KEEPIDLE, 30_i32)?;
+    set_option(stream, libc::IPPROTO_TCP, libc::TCP_KEEPINTVL, 10_i32)?;
+    set_option(stream, libc::IPPROTO_TCP, libc::TCP_KEEPCNT, 6_i32)
 }
 
-fn set_option(stream: &TcpStream, level: i32, name: i32, value: libc::c_int) -> io::Result<()> {
+/// Sets an option whose value has the type that the system wants for it.
+fn set_option<T>(stream: &TcpStream, level: i32, name: i32, value: T) -> io::Result<()> {
     // SAFETY: the pointer and the length are those of `value`, which outlives the call.
     let rc = unsafe {
         let pointer = (&raw const value).cast();
-        libc::setsockopt(stream.as_raw_fd(), level, name, pointer, size_of::<libc::c_int>() as libc::socklen_t)
+        libc::setsockopt(stream.as_raw_fd(), level, name, pointer, size_of::<T>() as libc::socklen_t)
     };
     if rc < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
@@ -220,6 +221,13 @@ fn set_option(stream: &TcpStream, level: i32, name: i32, value: libc::c_int) -> 
 impl Socket {
     fn busy(&self) -> MutexGuard<'_, ()> {
         self.busy.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the host for lost: what it has not received yet it never gets, be the line mended ever so soon. Otherwise
+    /// the system would go on sending it a task that was given up.
+    fn give_up(&self) {
+        let linger = libc::linger { l_onoff: 1, l_linger: 0 };
+        set_option(&self.stream, libc::SOL_SOCKET, libc::SO_LINGER, linger).ok();
     }
 
     /// How often a host that says nothing is asked: several times before it counts as lost.
@@ -239,7 +247,7 @@ impl Socket {
         let rc = unsafe { libc::poll(&raw mut entry, 1, left_ms(deadline)?) };
         if self.quick.load(Ordering::Relaxed) {
             // The kernel forgets it after a few packets.
-            set_option(&self.stream, libc::IPPROTO_TCP, libc::TCP_QUICKACK, 1)?;
+            set_option(&self.stream, libc::IPPROTO_TCP, libc::TCP_QUICKACK, 1_i32)?;
         }
         match rc {
             0 => Err(io::ErrorKind::TimedOut.into()),
@@ -301,18 +309,24 @@ impl Pipe for SshPipe {
             }
             // A host that lives answers to the question whether it does, be its program ever so quiet.
             let limit = deadline.min(heard + self.socket.silence);
-            match self.socket.ready(&self.session, limit.min(Instant::now() + self.socket.ask_every())) {
-                Ok(()) => heard = Instant::now(),
+            let waited = self.socket.ready(&self.session, limit.min(Instant::now() + self.socket.ask_every()));
+            let waited = match waited {
                 Err(error) if error.kind() == io::ErrorKind::TimedOut && Instant::now() < limit => {
                     self.session.keepalive_send().map_err(io::Error::from)?;
                     // The answer is waited for here: the next read would take it away unseen.
-                    match self.socket.ready(&self.session, limit.min(Instant::now() + self.socket.ask_every())) {
-                        Ok(()) => heard = Instant::now(),
-                        Err(error) if error.kind() == io::ErrorKind::TimedOut && Instant::now() < limit => {}
-                        Err(error) => return Err(error),
-                    }
+                    self.socket.ready(&self.session, limit.min(Instant::now() + self.socket.ask_every()))
                 }
-                Err(error) => return Err(error),
+                waited => waited,
+            };
+            match waited {
+                Ok(()) => heard = Instant::now(),
+                Err(error) if error.kind() == io::ErrorKind::TimedOut && Instant::now() < limit => {}
+                Err(error) => {
+                    if limit < deadline || heard.elapsed() >= self.socket.silence {
+                        self.socket.give_up();
+                    }
+                    return Err(error);
+                }
             }
         }
     }
@@ -323,7 +337,7 @@ impl Pipe for SshPipe {
             match self.channel.write(bytes) {
                 Ok(count) => bytes = &bytes[count..],
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.socket.ready(&self.session, deadline)?
+                    self.socket.ready(&self.session, deadline).inspect_err(|_| self.socket.give_up())?
                 }
                 Err(error) if self.channel.eof() => return Err(io::Error::new(io::ErrorKind::BrokenPipe, error)),
                 Err(error) => return Err(error),
