@@ -44,9 +44,16 @@ fn a_check_before_changes_nothing(site: &Site, before: &BTreeMap<&'static str, S
 }
 
 fn the_first_run_enables_what_has_gpus(site: &Site, before: &BTreeMap<&'static str, String>) {
+    let config = |host: &str| site.fleet.see(host, "cat /etc/containerd/config.toml");
+    let configs = GPU_HOSTS.map(config);
     let run = site.run("playbooks/gpu.yml", &[]).ended(0);
-    for host in GPU_HOSTS {
+    for (&host, old) in GPU_HOSTS.iter().zip(&configs) {
         host_is_enabled(site, host);
+        // Lines were added to the file; those that it had are there, each as it was and in their order.
+        let new = config(host);
+        let mut lines = new.lines();
+        let lost: Vec<&str> = old.lines().filter(|line| !lines.any(|other| other == *line)).collect();
+        assert!(lost.is_empty(), "{host}: lost {lost:#?}\n{new}");
         table_has(&run, host, &[host, "1", "550.163.01", "nvidia", "yes", "1", "ready"]);
     }
     table_has(&run, "plain1", &["-", "0", "-", "-", "-", "-", "no GPU"]);
@@ -66,9 +73,15 @@ fn host_is_enabled(site: &Site, host: &str) {
     let seen = site.fleet.lab("fleet/cri-run", &[host, "-e", "NVIDIA_VISIBLE_DEVICES=all", "--", "ls", "/dev/nvidia0"]);
     assert!(seen.contains("output: /dev/nvidia0"), "{host}: {seen}");
     site.fleet.see(host, "systemctl is-active containerd");
+    let plugins = site.fleet.see(host, "ctr plugins ls");
+    let cri = plugins.lines().find(|line| line.split_whitespace().nth(1) == Some("cri"));
+    assert!(cri.is_some_and(|line| line.trim_end().ends_with("ok")), "{host}: {plugins}");
     let toml = site.fleet.see(host, "cat /etc/containerd/config.toml");
     assert!(toml.contains("default_runtime_name = \"nvidia\""), "{host}: {toml}");
     let url = site.fleet.setting("LAB_REPO");
+    let source = site.fleet.see(host, "cat /etc/apt/sources.list.d/nvidia-container-toolkit.list");
+    let key = "/usr/share/keyrings/nvidia-container-toolkit-keyring.gpg";
+    assert_eq!(source, format!("deb [signed-by={key}] {url}/stable/deb/$(ARCH) /\n"), "{host}");
     for package in [
         "nvidia-container-toolkit",
         "nvidia-container-toolkit-base",
