@@ -64,6 +64,34 @@ fn one_round_trip_a_task_and_the_agent_is_kept() {
     assert_eq!(std::fs::metadata(&path).expect("stat").modified().expect("a time"), before);
 }
 
+/// `tests/measure` prints what this prints.
+#[test]
+fn what_a_task_costs() {
+    const TASKS: u64 = 100;
+    let (sshd, user) = (Sshd::start(""), User::new("/bin/bash"));
+    let mut connection = open(&sshd.target(&user.name));
+    let stat = task("stat", json!({"path": "/etc/passwd"}));
+    run(&mut connection, None, &stat).expect("a result");
+    let (before, started) = (connection.statistics(), Instant::now());
+    for _ in 0..TASKS {
+        run(&mut connection, None, &stat).expect("a result");
+    }
+    let (after, took) = (connection.statistics(), started.elapsed());
+    let each = |count: fn(&kubeon_run::connection::Statistics) -> u64| (count(&after) - count(&before)) / TASKS;
+    println!(
+        "one `stat` over SSH: {} round trip, {} frame of {} bytes out, {} of {} bytes in, {:.2} ms",
+        each(|seen| seen.round_trips),
+        each(|seen| seen.frames_sent),
+        each(|seen| seen.bytes_sent),
+        each(|seen| seen.frames_received - seen.signs_of_life),
+        each(|seen| seen.bytes_received),
+        took.as_secs_f64() * 1000.0 / TASKS as f64,
+    );
+    assert_eq!(after.round_trips - before.round_trips, TASKS);
+    assert_eq!(after.frames_sent - before.frames_sent, TASKS);
+    assert_eq!(after.frames_received - after.signs_of_life - (before.frames_received - before.signs_of_life), TASKS);
+}
+
 #[test]
 fn this_machine() {
     use_own_program();
