@@ -14,15 +14,17 @@ const INSTALL: &str = "
 const POINTS: [(&str, &str); 3] = [
     ("before lists are fetched", r#"printf 'APT::Update::Pre-Invoke {"WAIT"};\n' >/etc/apt/apt.conf.d/99hold"#),
     ("before packages are unpacked", r#"printf 'DPkg::Pre-Invoke {"WAIT"};\n' >/etc/apt/apt.conf.d/99hold"#),
-    // The package's own script calls it.
+    // The package's own script calls it, by whatever path dpkg searches.
     (
         "while a package is configured",
-        r#"printf '#!/bin/sh\n[ "$1" != daemon-reload ] || { WAIT; }\nexec /usr/bin/systemctl "$@"\n' >/usr/local/sbin/systemctl
-           chmod 755 /usr/local/sbin/systemctl"#,
+        r#"cp /usr/bin/systemctl /root/real-systemctl
+           printf '#!/bin/sh\n[ "$1" != daemon-reload ] || { WAIT; }\nexec /root/real-systemctl "$@"\n' >/root/hold-systemctl
+           chmod 755 /root/hold-systemctl; mount --bind /root/hold-systemctl /usr/bin/systemctl"#,
     ),
 ];
 const WAIT: &str = "touch /run/at-it; while test -e /run/hold; do sleep 0.1; done";
-const RELEASE: &str = "rm -f /run/hold /run/at-it /etc/apt/apt.conf.d/99hold /usr/local/sbin/systemctl";
+const RELEASE: &str = "rm -f /run/hold /run/at-it /etc/apt/apt.conf.d/99hold
+    ! mountpoint -q /usr/bin/systemctl || umount --lazy /usr/bin/systemctl";
 /// Ends apt and all that it has started, at once, whatever state that leaves.
 const KILL: &str = "kill -STOP $(pidof apt-get) && kill -KILL $(pidof apt-get dpkg dpkg-deb) && pkill -KILL -f '/var/lib/dpkg/info/lab-[d]' ";
 
