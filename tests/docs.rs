@@ -60,6 +60,30 @@ fn generated_pages_are_current() {
     assert!(stale.is_empty(), "stale under docs/, write them with UPDATE_DOCS=1 cargo test --test docs: {stale:?}");
 }
 
+/// The lists of what of Ansible is there are those of this program, and of the check of ansible-core's suite.
+#[test]
+fn the_lists_of_what_is_compatible_are_current() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let path = root.join("docs/compatibility.md");
+    let page = fs::read_to_string(&path).expect("a page");
+    let whole = fs::read_to_string(root.join("tests/compat/whole")).expect("the list of targets");
+    let whole: Vec<String> =
+        whole.lines().filter(|line| !line.starts_with('#')).map(|name| format!("`{name}`")).collect();
+    let suite = format!("{} targets: {}.\n", whole.len(), whole.join(", "));
+    let mut current = page.clone();
+    for (name, text) in doc::compatibility().into_iter().chain([("suite", suite)]) {
+        let (open, close) = (format!("<!-- {name}: generated -->\n"), format!("<!-- end of {name} -->"));
+        let (before, rest) = current.split_once(&open).unwrap_or_else(|| panic!("no `{open}` in the page"));
+        let (_, after) = rest.split_once(&close).unwrap_or_else(|| panic!("no `{close}` in the page"));
+        current = format!("{before}{open}\n{text}\n{close}{after}");
+    }
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        fs::write(path, current).expect("a writable page");
+        return;
+    }
+    assert!(page == current, "docs/compatibility.md is stale: UPDATE_DOCS=1 cargo test --test docs writes its lists");
+}
+
 /// Whoever reads a page learns what each argument is for.
 #[test]
 fn every_page_has_a_sentence_and_an_example() {

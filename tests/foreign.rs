@@ -235,6 +235,10 @@ fn under_ansible_s_name_it_runs_one_module() {
     assert!(status == Some(0) && said.contains("hello you"), "{said}");
     let (status, said) = run(&["localhost", "-m", "file", "-a", r#"{"path": "made here", "state": "directory"}"#]);
     assert!(status == Some(0) && project.0.join("made here").is_dir(), "{said}");
+    let listed = |arguments: &[&str]| run(&[&["-i", "a,b,c,", "--list-hosts"], arguments].concat());
+    assert_eq!(listed(&["all"]), (Some(0), "  hosts (3):\n    a\n    b\n    c\n".into()));
+    assert_eq!(listed(&[",", "--limit", "b,,"]), (Some(0), "  hosts (1):\n    b\n".into()));
+    assert_eq!(listed(&["all", "--limit", ""]).1.lines().count(), 4);
     assert_eq!(run(&["localhost", "-m", "command", "-a", "false"]).0, Some(2));
     assert_eq!(run(&["localhost", "-m", "no_such_module"]).0, Some(4));
 }

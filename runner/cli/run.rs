@@ -123,9 +123,23 @@ pub fn adhoc(args: AdhocArguments) -> Result<u8, Problem> {
         task.insert("async".to_owned(), seconds.into());
         task.insert("poll".to_owned(), poll.unwrap_or(DEFAULT_POLL_S).into());
     }
+    let pattern = pattern.to_string_lossy().into_owned();
+    // A pattern of commas alone names everybody, as in Ansible.
+    let pattern = if pattern.chars().all(|c| c == ',' || c.is_whitespace()) { "all".to_owned() } else { pattern };
+    if args.list_hosts {
+        let settings = settings::gather(&args)?;
+        let folders = [playbook_dir.unwrap_or_default()];
+        let reading = &settings.run.inventory_reading;
+        let (inventory, problems) = inventory::read(&settings.inventory, &folders, reading, &settings.load.vault);
+        report::show_diagnostics(&problems);
+        let hosts = inventory.select(&pattern, settings.run.limit.as_deref()).map_err(Problem::new)?;
+        report::say(&format!("  hosts ({}):", hosts.len()));
+        hosts.iter().for_each(|host| report::say(&format!("    {host}")));
+        return Ok(0);
+    }
     let play = serde_json::json!([{
         "name": "Ansible Ad-Hoc",
-        "hosts": pattern.to_string_lossy(),
+        "hosts": pattern,
         "gather_facts": false,
         "tasks": [task],
     }]);

@@ -145,6 +145,8 @@ pub fn gather(args: &RunArguments) -> Result<Settings, Problem> {
         args.skip_tags.clone()
     };
     let limit = args.limit.last().cloned();
+    // One that names nobody at all limits nothing, as in Ansible.
+    let limit = limit.filter(|limit| limit.contains(|c: char| c != ',' && !c.is_whitespace()));
     let folder = args.playbooks.first().and_then(|path| path.parent()).filter(|path| !path.as_os_str().is_empty());
     let verbosity = match args.verbose {
         0 => number(get(&["ANSIBLE_VERBOSITY"], "defaults", "verbosity"), "verbosity", 0.0)? as u8,

@@ -1,10 +1,14 @@
 //! Pages and schemas of modules, made from the types that are their arguments.
 
+mod compatibility;
+
 use schemars::Schema;
 use serde_json::{Map, Value, json};
 
 use crate::action;
 use crate::playbook::Keyword;
+
+pub use compatibility::compatibility;
 
 /// Returns the list of modules and actions, each with its first sentence.
 pub fn list() -> String {

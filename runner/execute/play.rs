@@ -414,6 +414,7 @@ fn batches(world: &Arc<World>, run: &Arc<PlayRun>, hosts: Vec<HostName>) -> Resu
     let templar = crate::vars::templar(world, Some(run), first, None);
     let value = templar.value(&setting.value).map_err(|error| error.diagnostic().render(false))?;
     let sizes = match value {
+        Value::Omit | Value::Null => return Ok(vec![hosts]),
         Value::List(items) => items.to_vec(),
         one => vec![one],
     };

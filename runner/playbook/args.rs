@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::foreign::Foreign;
 use crate::source::{Diagnostic, Place};
+use crate::template;
 use crate::value::{Map, Str, Value};
 use crate::yaml::{Kind, Node};
 
@@ -131,7 +132,9 @@ fn read_text(name: &str, text: &str, node: &Node) -> Result<Map, Diagnostic> {
         args.insert(key, text_value(&value));
     }
     if !rest.is_empty() {
-        if args.is_empty() && !FREE_FORM.contains(&name) && text.trim_start().starts_with("{{") {
+        // What these take beside words is the whole of their arguments, too.
+        let is_lone = template::is_lone(text) && matches!(name, "add_host" | "group_by" | "set_fact");
+        if args.is_empty() && (is_lone || !FREE_FORM.contains(&name)) && text.trim_start().starts_with("{{") {
             args.insert("_variable_params", text_value(text.trim()));
             return Ok(args);
         }
@@ -177,7 +180,8 @@ pub fn split_words(line: &str) -> Result<Vec<Word<'_>>, String> {
                 } else if byte == open {
                     quote = None;
                 }
-            } else if let Some(close) = template_end(&line[at..]) {
+            } else if let Some(close) = template_end(&bytes[at..]) {
+                // A mark is ASCII: the text may be cut there.
                 let end = line[at..].find(close).ok_or_else(|| format!("`{}` is not closed", &line[at..at + 2]))?;
                 at += end + close.len();
                 continue;
@@ -201,8 +205,8 @@ pub fn split_words(line: &str) -> Result<Vec<Word<'_>>, String> {
     Ok(words)
 }
 
-fn template_end(rest: &str) -> Option<&'static str> {
-    match rest.as_bytes() {
+fn template_end(rest: &[u8]) -> Option<&'static str> {
+    match rest {
         [b'{', b'{', ..] => Some("}}"),
         [b'{', b'%', ..] => Some("%}"),
         [b'{', b'#', ..] => Some("#}"),
@@ -266,5 +270,11 @@ mod tests {
         assert_eq!(args("debug", "msg=\"{{ 'a b' }} c\""), r#"{"msg":"{{ 'a b' }} c"}"#);
         assert_eq!(args("debug", "msg={{ x | join(' ') }}"), r#"{"msg":"{{ x | join(' ') }}"}"#);
         assert!(args("file", "path /x").contains("key=value"));
+        assert_eq!(
+            args("command", "echo π > \"ßΩ\" {{ 'ß' }} -Ӧther"),
+            r#"{"_raw_params":"echo π > \"ßΩ\" {{ 'ß' }} -Ӧther"}"#
+        );
+        assert_eq!(args("debug", "msg=Ω\\ß"), r#"{"msg":"Ω\\ß"}"#);
+        assert_eq!(args("add_host", "{{ host }}"), r#"{"_variable_params":"{{ host }}"}"#);
     }
 }

@@ -163,6 +163,7 @@ pub(super) fn check(parsed: &Parsed, text: &Str) -> std::result::Result<(), Temp
             return;
         }
         if let Expr::Const(Value::Str(name)) = &first.kind
+            && !crate::value::may_be_template(name.as_str())
             && find(name.as_str()).is_none()
             && fault.is_none()
         {
