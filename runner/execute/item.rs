@@ -280,7 +280,12 @@ impl ItemRun<'_> {
                     }
                     result.insert(key, so);
                 }
-                Err(error) => return self.spoiled(keyword.name(), &error),
+                Err(error) => {
+                    // What was done is told beside what can't be said of it.
+                    let end = self.spoiled(keyword.name(), &error);
+                    result.extend(end.result);
+                    return ItemEnd::new(Status::Failed, result);
+                }
             }
         }
         if is(&result, "failed") {
