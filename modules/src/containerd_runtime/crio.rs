@@ -29,7 +29,8 @@ pub(super) fn is_here(host: &dyn Host) -> Result<bool, Error> {
 
 /// Returns whether CRI-O runs; `None` where it is not installed.
 fn unit(host: &dyn Host) -> Result<Option<bool>, Error> {
-    let output = host.probe(&Probe::of(&["systemctl", "show", "--property=LoadState,ActiveState", "--no-pager", "crio"]))?;
+    let output =
+        host.probe(&Probe::of(&["systemctl", "show", "--property=LoadState,ActiveState", "--no-pager", "crio"]))?;
     let value = |key: &str| output.stdout.lines().find_map(|line| line.strip_prefix(key)).unwrap_or_default();
     let loaded = output.rc == 0 && value("LoadState=") == "loaded";
     Ok(loaded.then(|| matches!(value("ActiveState="), "active" | "activating" | "reloading")))
@@ -75,8 +76,10 @@ pub(super) fn plan(args: &Args, host: &dyn Host) -> Result<Plan, Error> {
             }
             let text = format!("{HEADER}{}", text(args, &view)?);
             if present.as_deref().is_some_and(|bytes| !bytes.starts_with(HEADER.as_bytes())) {
-                return Err(refused(format!("`{OURS}` is not of this module, and does not give CRI-O the runtime `{name}` as \
-                    asked for: remove it first")));
+                return Err(refused(format!(
+                    "`{OURS}` is not of this module, and does not give CRI-O the runtime `{name}` as \
+                    asked for: remove it first"
+                )));
             }
             if present.as_deref() != Some(text.as_bytes()) {
                 if host.stat(FOLDER)?.is_none() {

@@ -43,7 +43,8 @@ pub(super) struct Asked<'a> {
 pub(super) fn find(host: &dyn Host, asked: &Asked<'_>) -> Result<Daemon, Error> {
     let unit = unit(host, asked.service)?;
     if let (Some(word), None) = (&unit.variable, asked.config) {
-        let message = format!("the service `{}` starts containerd with `{word}`, which may name its file", asked.service);
+        let message =
+            format!("the service `{}` starts containerd with `{word}`, which may name its file", asked.service);
         return Err(Error::new(ErrorKind::Refused, format!("{message}: say which one it reads with `config`")));
     }
     let binary = asked.binary.map(str::to_owned).or_else(|| unit.binary.clone()).unwrap_or_else(|| "containerd".into());
@@ -58,7 +59,10 @@ pub(super) fn find(host: &dyn Host, asked: &Asked<'_>) -> Result<Daemon, Error> 
         let why = format!("`{binary} --version` exited {}: {}", output.rc, output.stderr.trim());
         let message = match unit.binary {
             Some(started) if started == binary => {
-                format!("the service `{}` starts `{binary}`, which is no containerd: {why}; give `containerd`", asked.service)
+                format!(
+                    "the service `{}` starts `{binary}`, which is no containerd: {why}; give `containerd`",
+                    asked.service
+                )
             }
             Some(_) | None => format!("this host has no containerd of its own: {why}"),
         };

@@ -47,7 +47,8 @@ impl DropIn<'_> {
         let mut whole = Text::parse(&whole).map_err(|place| refused(format!("containerd's own dump: {place}")))?;
         whole.put(&[], "imports", &Value::Array(Vec::new())).map_err(refused)?;
         let whole = whole.render();
-        let after = self.daemon.dump_text(self.host, &whole)?.map_err(|said| untouched(format!("containerd: {said}")))?;
+        let after =
+            self.daemon.dump_text(self.host, &whole)?.map_err(|said| untouched(format!("containerd: {said}")))?;
         let faults = decide::faults(self.args, self.view, &after, &wanted);
         if !faults.is_empty() {
             return Err(untouched(format!("with `{}` {}", self.path, faults.join("; "))));
@@ -77,9 +78,11 @@ fn folder_of(view: &View) -> Option<&str> {
     view.imports.iter().find_map(|pattern| pattern.strip_suffix("/*.toml").filter(|folder| folder.starts_with('/')))
 }
 
-/// Whether a main file says which further files are read.
+/// Whether a main file says which further files are read: an empty list is as good as none.
 pub(super) fn names_imports(text: &str) -> bool {
-    Text::parse(text).is_ok_and(|text| text.get(&["imports"]).is_some())
+    let named =
+        |text: Text| text.get(&["imports"]).and_then(|item| item.as_array()).is_some_and(|list| !list.is_empty());
+    Text::parse(text).is_ok_and(named)
 }
 
 impl Site<'_> {
@@ -118,7 +121,10 @@ impl Site<'_> {
         };
         let version = if root.has_version() || !root.plugins().is_empty() { root.version() } else { 2 };
         if version < 2 {
-            return Err(refused(format!("`{}` is of version 1: leave `drop_in` out, and give `migrate: true`", self.daemon.config)));
+            return Err(refused(format!(
+                "`{}` is of version 1: leave `drop_in` out, and give `migrate: true`",
+                self.daemon.config
+            )));
         }
         let drop_in =
             DropIn { args: self.args, host: self.host, daemon: &self.daemon, view, path: path.clone(), version };
@@ -147,7 +153,8 @@ impl Site<'_> {
         let Some(path) = self.drop_in_path(view).filter(|_| self.has_drop_in(view).unwrap_or_default()) else {
             return Ok(None);
         };
-        let mut plan = Plan { transaction: true, changes: vec![Change::Remove { path: path.clone() }], ..Plan::default() };
+        let mut plan =
+            Plan { transaction: true, changes: vec![Change::Remove { path: path.clone() }], ..Plan::default() };
         if self.restarts() {
             plan.changes.extend(self.restarting(view, true));
             plan.after_undo = self.returning(view);

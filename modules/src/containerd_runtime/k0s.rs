@@ -45,9 +45,9 @@ pub(super) fn plan(args: &Args, host: &dyn Host) -> Result<Plan, Error> {
         )));
     }
     let daemon = daemon(host)?;
-    let view = daemon
-        .dump_file(host)?
-        .map_err(|said| refused(format!("containerd {} does not load `{CONFIG}`: {said}; nothing was changed", daemon.version)))?;
+    let view = daemon.dump_file(host)?.map_err(|said| {
+        refused(format!("containerd {} does not load `{CONFIG}`: {said}; nothing was changed", daemon.version))
+    })?;
     let site = Site { args, host, daemon, view };
     match args.state {
         State::Present => site.present(),

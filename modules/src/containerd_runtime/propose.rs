@@ -34,9 +34,7 @@ impl Site<'_> {
             }
         }
         self.need_binary()?;
-        if drop_in
-            && let Ok(view) = &now
-        {
+        if drop_in && let Ok(view) = &now {
             return self.dropped_in(view);
         }
         let start = self.start(&text, now)?;
@@ -376,7 +374,8 @@ impl Site<'_> {
             plan.result.put("runtimes", json!(cri.runtimes.keys().collect::<Vec<_>>()));
             plan.warnings = tell::warnings(self.host, self.args, &self.daemon, view, cri)?;
         }
-        if self.current.as_deref().is_some_and(|text| text.contains("systemd_cgroup = true")) && self.daemon.major >= 2 {
+        if self.current.as_deref().is_some_and(|text| text.contains("systemd_cgroup = true")) && self.daemon.major >= 2
+        {
             plan.warnings.push("`systemd_cgroup = true` is ignored by this containerd: `SystemdCgroup` in the runtime's options counts".into());
         }
         if let Some(parsed) = self.current.as_deref().and_then(|text| Text::parse(text).ok()) {

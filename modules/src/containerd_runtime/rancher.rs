@@ -41,7 +41,8 @@ pub(super) const K3S: Rancher = Rancher {
 const RUNTIME: &str = "nvidia";
 /// The settings of this module, a file of its own beside the administrator's.
 const OURS: &str = "config.yaml.d/90-kubeon-run-nvidia.yaml";
-const SETTING: &str = "# Written by kubeon-run: `state: absent` of containerd_runtime removes it.\ndefault-runtime: nvidia\n";
+const SETTING: &str =
+    "# Written by kubeon-run: `state: absent` of containerd_runtime removes it.\ndefault-runtime: nvidia\n";
 
 /// Waits until the configuration `$1` has a line that matches `$2`, or none that does where `$3` is `gone`, and the CRI
 /// plugin answers one of the clients `$4` and `$5`.
@@ -79,7 +80,10 @@ impl Rancher {
     pub(super) fn plan(&self, args: &Args, host: &dyn Host) -> Result<Plan, Error> {
         if args.runtime_name != RUNTIME {
             let name = &args.runtime_name;
-            return Err(refused(format!("{} calls the runtime `{RUNTIME}`, not `{name}`: leave `runtime_name` out", self.name)));
+            return Err(refused(format!(
+                "{} calls the runtime `{RUNTIME}`, not `{name}`: leave `runtime_name` out",
+                self.name
+            )));
         }
         let generated = self.generated(host)?;
         let ours = format!("{}/{OURS}", self.settings);
@@ -120,7 +124,8 @@ impl Rancher {
         if stale {
             let to = if wanted.1 { "has" } else { "has no more" };
             let what = if wanted.0 == DEFAULT { "default runtime `nvidia`" } else { "runtime `nvidia`" };
-            let text = format!("effective configuration of {}'s containerd, once restarted: it {to} the {what}\n", self.name);
+            let text =
+                format!("effective configuration of {}'s containerd, once restarted: it {to} the {what}\n", self.name);
             plan.diff.push(Diff { prepared: Some(text), ..Diff::default() });
         }
         let names: Vec<&String> = generated.runtimes.keys().collect();
@@ -176,12 +181,15 @@ impl Rancher {
         for path in std::iter::once(format!("{}/config.yaml", self.settings)).chain(further) {
             let text = String::from_utf8_lossy(&host.read(&path)?.unwrap_or_default()).into_owned();
             let value = text.lines().find_map(|line| line.strip_prefix("default-runtime:"));
-            let Some(value) = value.map(|value| value.split('#').next().unwrap_or_default().trim().trim_matches(['"', '\'']))
+            let Some(value) =
+                value.map(|value| value.split('#').next().unwrap_or_default().trim().trim_matches(['"', '\'']))
             else {
                 continue;
             };
             if mode == Mode::Default && value != RUNTIME {
-                return Err(refused(format!("`{path}` sets `default-runtime: {value}`: remove that, or give `mode: runtime_class`")));
+                return Err(refused(format!(
+                    "`{path}` sets `default-runtime: {value}`: remove that, or give `mode: runtime_class`"
+                )));
             }
         }
         Ok(())
@@ -216,7 +224,9 @@ impl Rancher {
         };
         let Some(unit) = self.units.iter().find(active).filter(|_| args.restart) else {
             let name = self.name;
-            plan.warnings.push(format!("{name} takes NVIDIA's runtime in when it starts the next time: it is not restarted now"));
+            plan.warnings.push(format!(
+                "{name} takes NVIDIA's runtime in when it starts the next time: it is not restarted now"
+            ));
             return Ok(());
         };
         let restart = Change::Exec(Exec { timeout_s: Some(400), ..Exec::of(&["systemctl", "restart", unit]) });

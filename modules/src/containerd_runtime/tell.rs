@@ -79,9 +79,8 @@ fn is_in_words(path: &str, before: &View, after: &View) -> bool {
     let both = before.enabled_cri().is_some() && after.enabled_cri().is_some();
     let rest = path.split_once("].containerd.").map(|(_, rest)| rest).unwrap_or_default();
     let name = rest.strip_prefix("runtimes.[").and_then(|rest| rest.split_once(']')).map(|(name, _)| name);
-    let told = |name: &str| {
-        only_in(after, before).into_iter().chain(only_in(before, after)).any(|(other, _)| other == name)
-    };
+    let told =
+        |name: &str| only_in(after, before).into_iter().chain(only_in(before, after)).any(|(other, _)| other == name);
     path == "disabled_plugins" && !both || rest == "default_runtime_name" && both || name.is_some_and(told)
 }
 
@@ -153,7 +152,8 @@ pub(super) fn warnings(
         }
     }
     if args.mode == Mode::RuntimeClass && cri.default == *name {
-        warnings.push(format!("`{name}` is the default runtime, and not by this task: images made for CUDA see all GPUs"));
+        warnings
+            .push(format!("`{name}` is the default runtime, and not by this task: images made for CUDA see all GPUs"));
     }
     let nvidia = cri.runtimes.get(name).or_else(|| cri.runtimes.get(&cri.default)).and_then(Value::as_object);
     if let Some(table) = nvidia
@@ -164,7 +164,9 @@ pub(super) fn warnings(
             let kubelet = driver.map_or("kubeadm's default is `systemd`".to_owned(), |driver| {
                 format!("this host's kubelet uses `{driver}`")
             });
-            warnings.push(format!("`SystemdCgroup` is false, as the default runtime had it, and {kubelet}: they must agree"));
+            warnings.push(format!(
+                "`SystemdCgroup` is false, as the default runtime had it, and {kubelet}: they must agree"
+            ));
         }
     }
     if let (Some(Value::Object(ours)), Some(Value::Object(runc))) = (cri.runtimes.get(name), cri.runtimes.get("runc"))

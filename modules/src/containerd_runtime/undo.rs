@@ -32,11 +32,8 @@ impl Site<'_> {
         owner::refuse_generated(&self.daemon.config, current)?;
         let now = self.view_now()?;
         let untouched = record.is_of(current);
-        let target = if untouched {
-            record.original.clone().unwrap_or_default()
-        } else {
-            self.stripped(current, record)?
-        };
+        let target =
+            if untouched { record.original.clone().unwrap_or_default() } else { self.stripped(current, record)? };
         let after = self.daemon.dump_text(self.host, &target)?.map_err(|said| {
             refused(format!("containerd {} does not load the file as it was: {said}", self.daemon.version))
         })?;
