@@ -12,6 +12,8 @@ use kubeon_modules::{DecodeError, Map as JsonMap};
 use schemars::Schema;
 use schemars::generate::SchemaSettings;
 
+pub use variables::candidates;
+
 use crate::connection::Contents;
 use crate::execute::{self, ItemRun};
 use crate::playbook::ActionCall;

@@ -7,6 +7,7 @@ use serde::Deserialize;
 
 use super::{Failure, text};
 use crate::execute::ItemRun;
+use crate::playbook::Task;
 use crate::source::Severity;
 use crate::value::{Map, Value};
 
@@ -223,24 +224,7 @@ fn walk(folder: &Path, level: usize, depth: usize, files: &mut Vec<PathBuf>) -> 
 
 /// Finds a file as Ansible does: in the role's folder of that kind, beside the task's file, at the playbook.
 pub(super) fn find(run: &ItemRun<'_>, name: &str, kind: &str) -> Result<PathBuf, Failure> {
-    let given = crate::execute::home_expanded(PathBuf::from(name));
-    let mut folders = Vec::new();
-    let mut add = |folder: &Path| {
-        folders.push(folder.join(kind));
-        folders.push(folder.to_owned());
-    };
-    for role in run.task.parents().filter_map(|parent| parent.role.as_ref()) {
-        add(&role.path);
-        folders_of_tasks(&role.path, &mut add);
-    }
-    if let Some(folder) = run.task.file.parent() {
-        add(folder);
-    }
-    add(&run.play.play.folder);
-    if given.is_absolute() {
-        folders = vec![PathBuf::from("/")];
-    }
-    let candidates: Vec<PathBuf> = folders.iter().map(|folder| folder.join(&given)).collect();
+    let candidates = candidates(run.task, &run.play.play.folder, name, kind);
     match candidates.iter().find(|path| path.exists()) {
         Some(path) => Ok(path.clone()),
         None => {
@@ -250,8 +234,30 @@ pub(super) fn find(run: &ItemRun<'_>, name: &str, kind: &str) -> Result<PathBuf,
     }
 }
 
-fn folders_of_tasks(role: &Path, add: &mut impl FnMut(&Path)) {
-    add(&role.join("tasks"));
+/// Returns where a file that a task names may be, the first place first; `kind` is the folder for such files.
+pub fn candidates(task: &Task, playbook: &Path, name: &str, kind: &str) -> Vec<PathBuf> {
+    let given = crate::execute::home_expanded(PathBuf::from(name));
+    if given.is_absolute() {
+        return vec![given];
+    }
+    let mut paths: Vec<PathBuf> = Vec::new();
+    let mut add = |folder: &Path| {
+        let folder = folder.strip_prefix(".").unwrap_or(folder);
+        for path in [folder.join(kind).join(&given), folder.join(&given)] {
+            if !paths.contains(&path) {
+                paths.push(path);
+            }
+        }
+    };
+    for role in task.parents().filter_map(|parent| parent.role.as_ref()) {
+        add(&role.path);
+        add(&role.path.join("tasks"));
+    }
+    if let Some(folder) = task.file.parent() {
+        add(folder);
+    }
+    add(playbook);
+    paths
 }
 
 /// Add a host to the inventory, for the rest of the run.

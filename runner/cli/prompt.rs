@@ -34,40 +34,54 @@ pub fn password(question: &str) -> Result<String, String> {
     Ok(typed)
 }
 
-/// Asks for what `vars_prompt` names and the command line did not give.
+/// Asks for what `vars_prompt` names and the command line did not give. Where nobody can answer, defaults count.
 ///
 /// # Errors
-/// A sentence for a person when two answers that must be the same are not.
+/// A sentence for a person when an answer can't be hashed as it is to be.
 pub fn ask(prompts: &[Prompt], given: &Map) -> Result<Map, String> {
     let mut answers = Map::new();
     for prompt in prompts.iter().filter(|prompt| !given.contains_key(&prompt.name)) {
         let default = prompt.default.as_ref().filter(|default| !matches!(default, Value::Null));
-        let shown = match default {
-            Some(default) => format!("{} [{default}]:", prompt.prompt),
-            None => format!("{}:", prompt.prompt),
-        };
-        let typed = line(&shown, !prompt.private);
-        if prompt.confirm && typed.is_some() && line(&format!("confirm {shown}"), !prompt.private) != typed {
-            return Err(format!("the two answers for `{}` differ", prompt.name));
-        }
-        if prompt.encrypt.is_some() {
-            return Err(format!(
-                "`vars_prompt`: `encrypt` of `{}` is not supported: use the filter `password_hash`",
-                prompt.name
-            ));
-        }
-        let value = match typed.filter(|typed| !typed.is_empty()) {
-            Some(typed) => {
+        let typed = typed(prompt, default).filter(|typed| !typed.is_empty());
+        let value = match (&prompt.encrypt, typed) {
+            (Some(sort), typed) => {
+                let plain = typed.or_else(|| default.map(Value::to_string)).unwrap_or_default();
+                secrets::register(&plain);
+                hashed(prompt, sort, &plain)?
+            }
+            (None, Some(typed)) => {
                 if prompt.private {
                     secrets::register(&typed);
                 }
                 Value::Str(if prompt.unsafe_ { Str::data(typed) } else { Str::template(typed, Default::default()) })
             }
-            None => default.cloned().unwrap_or_else(|| "".into()),
+            (None, None) => default.cloned().unwrap_or_else(|| "".into()),
         };
         answers.insert(prompt.name.as_str(), value);
     }
     Ok(answers)
+}
+
+/// Returns what is typed, twice the same where that is wanted.
+fn typed(prompt: &Prompt, default: Option<&Value>) -> Option<String> {
+    let shown = match default {
+        Some(default) => format!("{} [{default}]:", prompt.prompt),
+        None => format!("{}:", prompt.prompt),
+    };
+    loop {
+        let typed = line(&shown, !prompt.private)?;
+        if !prompt.confirm || line(&format!("confirm {shown}"), !prompt.private)? == typed {
+            return Some(typed);
+        }
+        writeln!(std::io::stderr(), "***** VALUES ENTERED DO NOT MATCH ****").ok()?;
+    }
+}
+
+/// Returns the hash of what was typed: data, since no template is in it.
+fn hashed(prompt: &Prompt, sort: &str, plain: &str) -> Result<Value, String> {
+    let salt = prompt.salt.clone().map_or_else(|| crate::template::random_salt(prompt.salt_size), Ok);
+    let hash = salt.and_then(|salt| crate::template::crypted(plain, sort, &salt, None));
+    hash.map(|hash| Value::Str(Str::data(hash))).map_err(|error| format!("`vars_prompt` of `{}`: {error}", prompt.name))
 }
 
 /// Asks whether a task is to run: yes, no, or all from here on.

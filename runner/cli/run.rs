@@ -64,6 +64,7 @@ fn read(args: &RunArguments, strict: bool, given: Option<&Given>) -> Result<Read
     problems.extend(loader.take_problems());
     problems.extend(variables_elsewhere(&settings.config, &folders, &plays));
     problems.extend(plan::check(&plays, &inventory, &settings.run, strict));
+    problems.extend(plan::check_files(&plays, &inventory, &settings.run, &mut loader));
     plan::sort(&mut problems);
     let (errors, warnings): (Vec<_>, Vec<_>) =
         problems.into_iter().partition(|problem| problem.severity == Severity::Error);

@@ -168,7 +168,11 @@ fn include_vars(task: &Task, inclusion: &Inclusion) -> Map {
     vars
 }
 
-fn role_use(args: &Map, place: Place) -> Result<role::RoleUse, String> {
+/// Reads the arguments of `include_role`.
+///
+/// # Errors
+/// When they name no role.
+pub fn role_use(args: &Map, place: Place) -> Result<role::RoleUse, String> {
     let text = |key: &str| args.get(key).map(Value::to_string);
     let name = text("name").or_else(|| text("role")).ok_or("`include_role` must have a `name`")?;
     Ok(role::RoleUse {

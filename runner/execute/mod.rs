@@ -17,6 +17,7 @@ mod task;
 mod vars_files;
 mod world;
 
+pub use include::role_use;
 pub use item::{ItemRun, module};
 pub use play::{EXIT_INTERRUPTED, PlayRun, run};
 pub use reach::{Reach, home_expanded, is_this_machine, truth};

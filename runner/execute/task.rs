@@ -143,7 +143,7 @@ impl HostTask<'_> {
                     let included = Arc::make_mut(&mut state.included);
                     crate::vars::put_over(included, facts, self.world.options.inventory_reading.merge);
                 }
-                _ => state.add_facts(facts),
+                _ => state.add_told_facts(facts),
             });
         }
     }

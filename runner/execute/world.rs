@@ -202,7 +202,7 @@ impl World {
             .or_insert_with(|| {
                 let mut state = HostState::default();
                 if let Some(facts) = self.options.fact_cache.as_ref().and_then(|cache| cache.read(host)) {
-                    state.add_facts(&facts);
+                    state.add_told_facts(&facts);
                 }
                 Arc::new(RwLock::new(state))
             })

@@ -1,9 +1,12 @@
 //! Finds, before any host is touched, every mistake that can be seen in what was read. Pure: it opens no connection.
 
+mod files;
 mod list;
 mod names;
 mod tasks;
+mod writes;
 
+pub use files::check as check_files;
 pub use list::{Listing, by_playbook, list};
 
 use crate::inventory::{Inventory, joined};

@@ -258,6 +258,11 @@ fn place_of(task: &Task, path: &[Step], at_key: bool) -> Place {
     node.place
 }
 
+/// Returns where an argument's value was written.
+pub(super) fn value_place(task: &Task, key: &str) -> Place {
+    within_text(task, key).map_or_else(|| task.action.place_of(key).1, |place| place.right(key.chars().count() + 1))
+}
+
 /// An argument of a `key=value` line stands within that line.
 fn within_text(task: &Task, key: &str) -> Option<Place> {
     let text = task.action.node.as_str()?;

@@ -59,6 +59,11 @@ pub struct Prompt {
     pub confirm: bool,
     /// The method with which `password_hash` treats it.
     pub encrypt: Option<String>,
+    /// With what; by chance when absent.
+    pub salt: Option<String>,
+    /// How many marks of chance.
+    pub salt_size: usize,
+    /// Whether what is typed is never a template.
     pub unsafe_: bool,
 }
 

@@ -15,6 +15,9 @@ const KEYS: &[&str] =
 const IMPORT: &[&str] =
     &["import_playbook", "ansible.builtin.import_playbook", "ansible.legacy.import_playbook", "vars"];
 
+/// How long a prompt's salt is unless it says so. Source: Ansible's documentation of `vars_prompt`.
+const SALT_SIZE: usize = 8;
+
 impl Loader {
     pub(super) fn plays(&mut self, path: &Path, parent: &Arc<Parent>) -> Vec<Play> {
         let Some(documents) = self.file(path, crate::source::Place::default()) else { return Vec::new() };
@@ -192,9 +195,20 @@ impl Loader {
         let mut prompts = Vec::new();
         for item in items {
             for (key, _) in item.entries() {
-                if !KEYS.contains(&key.text().as_str()) {
-                    self.unknown_key(key, "`vars_prompt`", Where::PLAY, KEYS);
+                let written = key.text();
+                if !KEYS.contains(&written.as_str()) {
+                    let message = format!("'{written}' is not a valid attribute for `vars_prompt`");
+                    let problem = Diagnostic::error(key.place, message);
+                    self.problem(match nearest(&written, KEYS.iter().copied()) {
+                        Some(meant) => problem.help(format!("did you mean `{meant}`?")),
+                        None => problem.help(format!("expected one of `{}`", KEYS.join("`, `"))),
+                    });
                 }
+            }
+            if let Some(encrypt) = item.get("encrypt")
+                && let Err(message) = crate::template::scheme_of(&encrypt.text())
+            {
+                self.problem(Diagnostic::error(encrypt.place, format!("`encrypt`: {message}")));
             }
             let Some(name) = item.get("name").map(Node::text) else {
                 self.problem(Diagnostic::error(item.place, "an entry of `vars_prompt` must have a `name`"));
@@ -207,6 +221,8 @@ impl Loader {
                 private: flag("private", true),
                 confirm: flag("confirm", false),
                 encrypt: item.get("encrypt").map(Node::text),
+                salt: item.get("salt").map(Node::text),
+                salt_size: item.get("salt_size").and_then(|size| size.text().parse().ok()).unwrap_or(SALT_SIZE),
                 unsafe_: flag("unsafe", false),
                 name,
             });

@@ -4,8 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::args::{self, ActionCall};
-use super::keyword::{Keyword, Keywords, Where};
-use super::play::folder_of;
+use super::keyword::{Keyword, Keywords, Setting, Where};
 use super::read::{IMPORT_DEPTH_LIMIT, Loader};
 use super::{Block, Item, Loop, LoopControl, LoopKind, Parent, ParentKind, Task};
 use crate::action;
@@ -77,7 +76,10 @@ impl Loader {
     /// Reads a task; a static import becomes what it imports.
     fn task(&mut self, node: &Node, parent: &Arc<Parent>, file: &Path, is_handler: bool) -> Vec<Item> {
         let place = if is_handler { Where::HANDLER } else { Where::TASK };
-        let (keywords, unknown) = self.keywords(node, place, TASK_KEYS);
+        let (mut keywords, unknown) = self.keywords(node, place, TASK_KEYS);
+        if let Some(call) = node.get("local_action") {
+            keywords.set(Keyword::DelegateTo, Setting { value: "localhost".into(), place: call.place });
+        }
         let (loops, unknown): (Vec<&Node>, Vec<&Node>) =
             unknown.into_iter().partition(|key| key.as_str().is_some_and(|name| name.starts_with("with_")));
         let Some(action) = self.action(node, unknown, place, parent) else { return Vec::new() };
@@ -429,7 +431,7 @@ pub(super) fn import_parent(task: &Task) -> Arc<Parent> {
 /// Finds a file of tasks as Ansible looks for it: beside the file that names it, then in the role's `tasks`
 /// (`handlers` for handlers), then below the role, last beside the playbook.
 pub fn task_file(name: &str, from: &Path, role: Option<&Path>, playbook: &Path, is_handler: bool) -> Option<PathBuf> {
-    let folder = folder_of(from);
+    let folder = from.parent().unwrap_or(Path::new(""));
     let mut candidates = vec![folder.join(name)];
     if let Some(role) = role {
         let own = if is_handler { "handlers" } else { "tasks" };

@@ -35,6 +35,7 @@ use std::sync::Arc;
 pub use error::TemplateError;
 use evaluate::{Code, Context, Evaluator};
 pub use files::FileOptions;
+pub(crate) use filters::hashing::{crypted, random_salt, scheme_of};
 use live::Live;
 
 use crate::source::{Diagnostic, Place};
@@ -305,6 +306,21 @@ pub fn syntax_of_condition(text: &Str) -> Result<(), TemplateError> {
     }
     let parsed = cache::expression(text.shared()).map_err(|fault| evaluate::syntax_error(text, &fault))?;
     lookups::check(&parsed, text)
+}
+
+/// Checks the text of a template file, without any variables.
+///
+/// # Errors
+/// The first mistake in it, with its place in the file.
+pub fn syntax_of_file(text: &str, path: &Path) -> Result<(), TemplateError> {
+    let mut options = FileOptions::default();
+    let whole = files::registered(path, text);
+    if options.take_header(&whole)? > 0 {
+        // It says itself how it is written, and is read when it is rendered.
+        return Ok(());
+    }
+    let parsed = cache::file(whole.shared(), &options).map_err(|fault| evaluate::syntax_error(&whole, &fault))?;
+    lookups::check(&parsed, &whole)
 }
 
 /// Returns what is right but unwise about a condition: delimiters around it.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 pub use cache::FactCache;
 
 use crate::execute::{PlayRun, World};
-use crate::playbook::{ParentKind, Role, Task};
+use crate::playbook::{Keyword, ParentKind, Role, Task};
 use crate::template::{Folders, Templar, Variables};
 use crate::value::{Map, Value};
 
@@ -26,6 +26,27 @@ impl Variables for Fixed {
 
 fn names_of(map: &Map) -> impl Iterator<Item = Arc<str>> + '_ {
     map.keys().map(|key| Arc::from(key.to_string()))
+}
+
+/// Variables that say how a host is reached.
+const REACHES: &[&str] = &[
+    "ansible_connection",
+    "ansible_delegated_vars",
+    "ansible_host",
+    "ansible_host_key_checking",
+    "ansible_password",
+    "ansible_port",
+    "ansible_private_key_file",
+    "ansible_user",
+];
+/// How further ones begin, and facts that begin so and are none.
+const REACH_PREFIXES: &[&str] = &["ansible_become", "ansible_kubectl_", "ansible_ssh_", "ansible_sudo_"];
+const HOST_KEY_FACTS: &str = "ansible_ssh_host_key_";
+
+/// Returns whether a variable says how a host is reached.
+fn says_reach(name: &str) -> bool {
+    REACHES.contains(&name)
+        || REACH_PREFIXES.iter().any(|prefix| name.starts_with(prefix)) && !name.starts_with(HOST_KEY_FACTS)
 }
 
 /// What a host has come to know during the run.
@@ -55,6 +76,12 @@ impl HostState {
         }
     }
 
+    /// As [`HostState::add_facts`] for what a host told: it must not say how it, or anybody, is reached.
+    pub fn add_told_facts(&mut self, facts: &Map) {
+        let kept = facts.iter().filter(|(key, _)| key.as_str().is_some_and(|name| !says_reach(name)));
+        self.add_facts(&kept.map(|(key, value)| (key.clone(), value.clone())).collect());
+    }
+
     pub fn set(&mut self, name: &str, value: Value) {
         Arc::make_mut(&mut self.set).insert(name, value);
     }
@@ -69,6 +96,49 @@ pub struct HostVariables {
     pub(super) task_file: Option<std::path::PathBuf>,
     /// From strongest to weakest.
     layers: Vec<Arc<Map>>,
+    /// How the task reaches its host, beneath all variables.
+    login: Option<Login>,
+}
+
+/// What a task's keywords and the command line say about its connection: variables where nothing else sets them.
+#[derive(Debug, Clone)]
+struct Login {
+    user: Option<Value>,
+    connection: Option<Value>,
+}
+
+impl Login {
+    fn of(world: &World, task: &Task, host: &str) -> Login {
+        let options = &world.options.connect;
+        // What must be rendered is known only to who renders it.
+        let written = |keyword: Keyword| {
+            let value = task.inherited(keyword).map(|setting| &setting.value);
+            value.filter(|value| !matches!(value, Value::Null) && !value.holds_template()).cloned()
+        };
+        let usual = |host: &str| match crate::execute::is_this_machine(host) && !world.inventory().contains(host) {
+            true => "local".to_owned(),
+            false => options.connection.clone(),
+        };
+        let user = written(Keyword::RemoteUser).or_else(|| options.remote_user.as_deref().map(Value::from));
+        let connection = match task.inherited(Keyword::Connection) {
+            Some(_) => written(Keyword::Connection),
+            None => Some(usual(host).into()),
+        };
+        Login { user, connection }
+    }
+
+    fn get(&self, world: &World, host: &Arc<str>, name: &str) -> Option<Value> {
+        match name {
+            "ansible_host" => Some(Value::str(host.clone())),
+            "ansible_user" => self.user.clone(),
+            "ansible_connection" => self.connection.clone(),
+            "ansible_private_key_file" | "ansible_ssh_private_key_file" => {
+                let path = world.options.connect.private_key_file.as_ref()?;
+                Some(path.to_string_lossy().into_owned().into())
+            }
+            _ => None,
+        }
+    }
 }
 
 impl Variables for HostVariables {
@@ -77,7 +147,9 @@ impl Variables for HostVariables {
             return Some(value);
         }
         let mut layers = self.layers.iter().filter_map(|layer| layer.get(name));
-        let strongest = layers.next()?.clone();
+        let Some(strongest) = layers.next().cloned() else {
+            return self.login.as_ref()?.get(&self.world, &self.host, name);
+        };
         if !self.world.options.inventory_reading.merge {
             return Some(strongest);
         }
@@ -181,6 +253,7 @@ fn variables(
         role,
         task_file: task.map(|task| task.file.clone()),
         layers,
+        login: task.map(|task| Login::of(world, task, host)),
     }
 }
 
@@ -233,4 +306,31 @@ pub fn templar(world: &Arc<World>, play: Option<&Arc<PlayRun>>, host: &Arc<str>,
 pub fn templar_without_files(world: &Arc<World>, play: &Arc<PlayRun>, host: &Arc<str>) -> Templar {
     let folders = Folders { playbook: play.play.folder.clone(), ..Folders::default() };
     Templar::new(Arc::new(variables(world, Some(play), host, None, false)), Arc::new(folders))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_can_not_tell_how_it_is_reached() {
+        let told =
+            ["ansible_connection", "ansible_become_user", "ansible_ssh_host_key_rsa_public", "ansible_os_family"];
+        let mut state = HostState::default();
+        state.add_told_facts(&told.iter().map(|name| (Value::from(*name), Value::from("x"))).collect());
+        assert_eq!(names_of(&state.injected).map(|name| name.to_string()).collect::<Vec<_>>(), told[2..]);
+        assert!(state.facts.get("connection").is_none());
+    }
+
+    #[test]
+    fn mappings_are_merged_to_their_depths_and_nothing_else_is() {
+        let map = |json: serde_json::Value| Value::from_json(json).as_map().map(|map| (**map).clone()).expect("a map");
+        let mut low = map(serde_json::json!({"a": {"x": 1, "l": [1], "m": {"p": 1}}, "b": 1, "c": {"y": 1}}));
+        merge(&mut low, &map(serde_json::json!({"a": {"y": 2, "l": [2], "m": {"q": 2}}, "b": {"z": 1}, "c": 2})));
+        let merged = serde_json::Value::Object(low.to_json());
+        let expected = serde_json::json!({
+            "a": {"x": 1, "l": [2], "m": {"p": 1, "q": 2}, "y": 2}, "b": {"z": 1}, "c": 2
+        });
+        assert_eq!(merged, expected);
+    }
 }

@@ -108,7 +108,7 @@ const SALT_LIMIT: usize = 16;
 
 /// Which of the two schemes of crypt(3) that are made of SHA-2.
 #[derive(Clone, Copy)]
-enum Scheme {
+pub(crate) enum Scheme {
     Sha256,
     Sha512,
 }
@@ -126,24 +126,29 @@ fn password_hash(call: &mut Call<'_>) -> Result<Live> {
 }
 
 /// Returns a salt of so many marks.
-pub(in crate::template) fn random_salt(size: usize) -> std::result::Result<String, String> {
+pub(crate) fn random_salt(size: usize) -> std::result::Result<String, String> {
     let mut source = Source::unseeded()?;
     let letters = &SALT_MARKS[2..];
     Ok((0..size).map(|_| char::from(letters[source.below(letters.len() as u64) as usize])).collect())
 }
 
+/// Returns the scheme of this name, how its hashes begin, and how many rounds it takes.
+pub(crate) fn scheme_of(sort: &str) -> std::result::Result<(Scheme, &'static str, i64), String> {
+    match sort {
+        "sha512" | "sha512_crypt" => Ok((Scheme::Sha512, "$6$", 656_000)),
+        "sha256" | "sha256_crypt" => Ok((Scheme::Sha256, "$5$", 535_000)),
+        other => Err(format!("hash type `{other}` is not supported; use sha512 or sha256")),
+    }
+}
+
 /// Hashes a password as crypt(3) does.
-pub(in crate::template) fn crypted(
+pub(crate) fn crypted(
     password: &str,
     sort: &str,
     salt: &str,
     rounds: Option<i64>,
 ) -> std::result::Result<String, String> {
-    let (scheme, prefix, usual) = match sort {
-        "sha512" | "sha512_crypt" => (Scheme::Sha512, "$6$", 656_000),
-        "sha256" | "sha256_crypt" => (Scheme::Sha256, "$5$", 535_000),
-        other => return Err(format!("hash type `{other}` is not supported; use sha512 or sha256")),
-    };
+    let (scheme, prefix, usual) = scheme_of(sort)?;
     if salt.len() > SALT_LIMIT || salt.is_empty() || !salt.bytes().all(|byte| SALT_MARKS.contains(&byte)) {
         return Err(format!("a salt is 1 to {SALT_LIMIT} of the marks A-Z, a-z, 0-9, `.` and `/`"));
     }

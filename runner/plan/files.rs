@@ -1,0 +1,280 @@
+//! Files that tasks name as they are, before any host is touched: those that are not there, and those that are there
+//! and written wrong. A task that may be skipped, or whose file an earlier one may bring, is not judged.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::writes::{Writes, plays_here};
+use crate::action::candidates;
+use crate::execute::{RunOptions, role_use, selected, truth};
+use crate::inventory::{Inventory, joined};
+use crate::playbook::{Item, Keyword, Loader, Parent, ParentKind, Play, Task, role, task_file};
+use crate::source::{Diagnostic, Place};
+use crate::template;
+use crate::value::{Map, Str, Value, may_be_template};
+
+/// How deep includes are followed: what is deeper is read when a host comes to it.
+const DEPTH_LIMIT: usize = 10;
+/// Arguments of `template` that say how its file is written.
+const DELIMITERS: &[&str] =
+    &["block_start_string", "block_end_string", "variable_start_string", "variable_end_string", "comment_start_string"];
+
+/// Returns the mistakes in files that plays name.
+pub fn check(plays: &[Play], inventory: &Inventory, options: &RunOptions, loader: &mut Loader) -> Vec<Diagnostic> {
+    let mut writes = Writes::default();
+    let mut problems = Vec::new();
+    for play in plays {
+        let pattern = joined(&play.hosts.value);
+        let known = !may_be_template(&pattern);
+        let runs = known && inventory.select(&pattern, options.limit.as_deref()).is_ok_and(|hosts| !hosts.is_empty());
+        let mut walk = Walk {
+            play,
+            options,
+            loader,
+            writes: &mut writes,
+            problems: &mut problems,
+            here: plays_here(play, inventory, options),
+            sure: runs && options.start_at_task.is_none(),
+            depth: 0,
+            seen: HashSet::new(),
+        };
+        walk.vars_files();
+        for items in [&play.handlers, &play.pre_tasks, &play.tasks, &play.post_tasks] {
+            walk.items(items);
+        }
+    }
+    // What was read here is brought anew when a host comes to it.
+    loader.take_brought();
+    problems
+}
+
+struct Walk<'a> {
+    play: &'a Play,
+    options: &'a RunOptions,
+    loader: &'a mut Loader,
+    writes: &'a mut Writes,
+    problems: &'a mut Vec<Diagnostic>,
+    /// Whether the play's tasks may run on this machine.
+    here: bool,
+    /// Whether a host surely comes to what is walked now, unless something fails.
+    sure: bool,
+    depth: usize,
+    /// Files and roles that were followed.
+    seen: HashSet<String>,
+}
+
+/// A file that a task names.
+struct Named {
+    name: String,
+    /// The folder for such files.
+    kind: &'static str,
+    place: Place,
+}
+
+impl Walk<'_> {
+    fn vars_files(&mut self) {
+        let mut parents = std::iter::successors(Some(&self.play.parent), |parent| parent.parent.as_ref());
+        let conditional = parents.any(|parent| parent.keywords.get(Keyword::When).is_some());
+        for entry in &self.play.vars_files {
+            let Value::Str(text) = entry else { continue };
+            if !self.sure || conditional || may_be_template(text.as_str()) {
+                continue;
+            }
+            let given = crate::execute::home_expanded(PathBuf::from(text.as_str()));
+            let folder = self.play.folder.strip_prefix(".").unwrap_or(&self.play.folder);
+            let paths = [folder.join("vars").join(&given), folder.join(&given)];
+            match paths.iter().find(|path| path.is_file()) {
+                Some(path) => {
+                    self.loader.variables(path, text.place);
+                    self.take_problems();
+                }
+                None => self.missing("file of variables", text.as_str(), text.place, &paths),
+            }
+        }
+    }
+
+    fn take_problems(&mut self) {
+        self.problems.extend(self.loader.take_problems());
+    }
+
+    fn missing(&mut self, what: &str, name: &str, place: Place, paths: &[PathBuf]) {
+        if paths.iter().any(|path| self.writes.may_bring(path)) {
+            return;
+        }
+        let looked: Vec<String> = paths.iter().map(|path| format!("`{}`", path.display())).collect();
+        let problem = Diagnostic::error(place, format!("no {what} `{name}`")).width(name.chars().count());
+        self.problems.push(problem.help(format!("looked for {}", looked.join(", "))));
+    }
+
+    fn items(&mut self, items: &[Item]) {
+        for item in items {
+            match item {
+                Item::Task(task) => self.task(task),
+                Item::Block(block) => {
+                    let sure = self.sure;
+                    // What fails in a block with a rescue may be meant to.
+                    self.sure &= block.rescue.is_empty();
+                    self.items(&block.tasks);
+                    self.sure = false;
+                    self.items(&block.rescue);
+                    self.sure = sure && block.rescue.is_empty();
+                    self.items(&block.always);
+                    self.sure = sure;
+                }
+            }
+        }
+    }
+
+    fn task(&mut self, task: &Arc<Task>) {
+        let sure = self.sure && is_sure(task, self.options);
+        let name = &*task.action.name;
+        if crate::action::includes(name) {
+            self.include(task, sure);
+        } else if sure {
+            for named in named(task) {
+                self.file(task, &named);
+            }
+        }
+        self.writes.add(task, self.play, self.here);
+        // After these a host may be gone from the play.
+        let word = task.action.args.get("_raw_params").map(ToString::to_string).unwrap_or_default();
+        self.sure &= !(name == "meta" && word.trim().starts_with("end_"));
+    }
+
+    fn file(&mut self, task: &Task, named: &Named) {
+        let paths = candidates(task, &self.play.folder, &named.name, named.kind);
+        let Some(path) = paths.iter().find(|path| path.exists()) else {
+            return self.missing("file", &named.name, named.place, &paths);
+        };
+        if self.writes.may_bring(path) {
+            return;
+        }
+        match &*task.action.name {
+            "include_vars" if path.is_file() => {
+                self.loader.variables(path, named.place);
+                self.take_problems();
+            }
+            "template" if !DELIMITERS.iter().any(|key| task.action.args.contains_key(key)) => {
+                let text = std::fs::read_to_string(path).unwrap_or_default();
+                if let Err(error) = template::syntax_of_file(&text, path) {
+                    self.problems.push(error.diagnostic());
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Follows an include that a host surely comes to; of any other it is not known what it may run.
+    fn include(&mut self, task: &Arc<Task>, sure: bool) {
+        let args = &task.action.args;
+        if !sure || self.depth == DEPTH_LIMIT || args.iter().any(|(_, value)| value.holds_template()) {
+            self.writes.anything();
+            return;
+        }
+        let parent = Arc::new(Parent {
+            kind: ParentKind::Include,
+            vars: task.vars.clone(),
+            parent: Some(task.parent.clone()),
+            ..Parent::default()
+        });
+        let items =
+            if &*task.action.name == "include_role" { self.role(task, &parent) } else { self.tasks(task, &parent) };
+        self.take_problems();
+        let Some(items) = items else { return };
+        super::tasks::check(&items, self.problems);
+        self.depth += 1;
+        // What is applied to the included tasks may skip them.
+        let sure = self.sure;
+        self.sure &= !args.contains_key("apply");
+        self.items(&items);
+        self.sure = sure;
+        self.depth -= 1;
+    }
+
+    fn tasks(&mut self, task: &Task, parent: &Arc<Parent>) -> Option<Vec<Item>> {
+        let args = &task.action.args;
+        let (key, name) = ["file", "_raw_params"].iter().find_map(|key| Some((key, args.get(key)?.to_string())))?;
+        let role = task.role().map(|role| role.path.clone());
+        let place = task.action.place_of(key).1;
+        match task_file(&name, &task.file, role.as_deref(), &self.play.folder, task.is_handler) {
+            Some(path) if self.writes.may_bring(&path) => {
+                self.writes.anything();
+                None
+            }
+            Some(path) if !self.seen.insert(path.display().to_string()) => None,
+            Some(path) => Some(self.loader.tasks(&path, parent, task.is_handler)),
+            None => {
+                let beside = task.file.parent().unwrap_or(Path::new("")).join(&name);
+                self.missing("file of tasks", &name, place, &[beside]);
+                None
+            }
+        }
+    }
+
+    fn role(&mut self, task: &Task, parent: &Arc<Parent>) -> Option<Vec<Item>> {
+        let place = task.action.place_of("name").1;
+        let used = role_use(&task.action.args, place).ok()?;
+        let folder = self.play.folder.join("roles").join(&used.name);
+        if self.writes.may_bring(&folder) {
+            self.writes.anything();
+            return None;
+        }
+        let line = role::line_of(task.role());
+        self.seen
+            .insert(format!("role {used:?}"))
+            .then(|| self.loader.role(&used, parent, &self.play.folder, &line).items)
+    }
+}
+
+/// Returns whether a host that comes to a task surely does it, and fails where it can't.
+fn is_sure(task: &Task, options: &RunOptions) -> bool {
+    const LENIENT: &[Keyword] =
+        &[Keyword::IgnoreErrors, Keyword::FailedWhen, Keyword::Until, Keyword::Retries, Keyword::ModuleDefaults];
+    !task.is_handler
+        && task.loop_.is_none()
+        && task.conditions().is_empty()
+        && LENIENT.iter().all(|keyword| task.inherited(*keyword).is_none())
+        && !task.action.args.contains_key("_variable_params")
+        && selected(task, options)
+}
+
+/// Returns the files of this machine that a task names as they are.
+fn named(task: &Task) -> Vec<Named> {
+    let args = &task.action.args;
+    let remote = |usual: bool| match args.get("remote_src") {
+        None => usual,
+        Some(value) => value.holds_template() || truth(value),
+    };
+    let one = |key: &'static str, kind: &'static str| literal(args, key).map(|text| named_as(task, key, text, kind));
+    let found: Vec<Option<Named>> = match &*task.action.name {
+        "copy" if !remote(false) && !args.contains_key("content") => vec![one("src", "files")],
+        "unarchive" if !remote(false) => vec![one("src", "files").filter(|file| !file.name.contains("://"))],
+        "assemble" if !remote(true) => vec![one("src", "files")],
+        "template" => vec![one("src", "templates")],
+        "include_vars" => vec![one("file", "vars"), one("_raw_params", "vars"), one("dir", "vars")],
+        "k8s_apply" => vec![one("src", "files"), one("template", "templates")],
+        "script" => vec![script(task)],
+        _ => Vec::new(),
+    };
+    found.into_iter().flatten().collect()
+}
+
+fn literal<'a>(args: &'a Map, key: &str) -> Option<&'a Str> {
+    match args.get(key) {
+        Some(Value::Str(text)) if !may_be_template(text.as_str()) && !text.as_str().is_empty() => Some(text),
+        Some(_) | None => None,
+    }
+}
+
+fn named_as(task: &Task, key: &str, text: &Str, kind: &'static str) -> Named {
+    Named { name: text.as_str().to_owned(), kind, place: super::tasks::value_place(task, key) }
+}
+
+/// The first word of a script's line is its file.
+fn script(task: &Task) -> Option<Named> {
+    let (key, line) = ["_raw_params", "cmd"].iter().find_map(|key| Some((*key, task.action.args.get(key)?)))?;
+    let name = shell_words::split(&line.to_string()).ok()?.into_iter().next()?;
+    let known = !may_be_template(&name);
+    known.then(|| Named { name, kind: "files", place: super::tasks::value_place(task, key) })
+}
