@@ -175,35 +175,64 @@ fn variables_of_roles_are_private_where_that_is_asked_for() {
     assert_eq!((project.read("seen"), project.read("seen.role")), ("False".into(), "1".into()), "{ran:?}");
 }
 
-#[test]
-fn logins_are_configured() {
+/// A project whose `ssh` writes down what it is asked, and connects nowhere.
+fn with_ssh() -> Project {
     let project = Project::new("h ansible_connection=openssh\n");
     let log = project.path("asked").display().to_string();
     project.write("bin/ssh", &format!("#!/bin/sh\nfor word; do echo \"$word\" >> {log}; done\nexit 255\n"));
     fs::set_permissions(project.path("bin/ssh"), fs::Permissions::from_mode(0o755)).expect("chmod");
-    project.write("site.yml", "- hosts: h\n  gather_facts: false\n  tasks: [{ping: }]\n").write(
+    project.write("site.yml", "- hosts: h\n  gather_facts: false\n  tasks: [{ping: }]\n");
+    project
+}
+
+/// Returns the words that `ssh` was given.
+fn asked(project: &Project, variables: &[(&str, &str)], arguments: &[&str]) -> Vec<String> {
+    project.write("asked", "");
+    let path = format!("{}:{}", project.path("bin").display(), std::env::var("PATH").unwrap_or_default());
+    let variables: Vec<_> = variables.iter().copied().chain([("PATH", path.as_str())]).collect();
+    let ran = run(project, &[&["site.yml"], arguments].concat(), &variables);
+    assert_eq!(ran.code, 4, "{ran:?}");
+    project.read("asked").split_whitespace().map(str::to_owned).collect()
+}
+
+#[track_caller]
+fn expect_words(words: &[String], expected: &[&str]) {
+    for word in expected {
+        assert!(words.iter().any(|asked| asked.contains(word)), "no {word} in {words:?}");
+    }
+}
+
+#[test]
+fn logins_are_configured() {
+    let project = with_ssh();
+    project.write(
         "ansible.cfg",
         "[defaults]\nremote_user = bob\nremote_port = 2222\n[ssh_connection]\nssh_args = -o ServerAliveInterval=7\n\
          ssh_common_args = -o LogLevel=ERROR\n",
     );
-    let path = format!("{}:{}", project.path("bin").display(), std::env::var("PATH").unwrap_or_default());
-    let asked = |variables: &[(&str, &str)], arguments: &[&str]| {
-        project.write("asked", "");
-        let variables: Vec<_> = variables.iter().copied().chain([("PATH", path.as_str())]).collect();
-        let ran = run(&project, &[&["site.yml"], arguments].concat(), &variables);
-        assert_eq!(ran.code, 4, "{ran:?}");
-        project.read("asked").split_whitespace().map(str::to_owned).collect::<Vec<_>>()
-    };
-    let words = asked(&[], &[]);
-    for word in ["bob", "2222", "ServerAliveInterval=7", "LogLevel=ERROR"] {
-        assert!(words.iter().any(|asked| asked.contains(word)), "no {word} in {words:?}");
-    }
-    let words =
-        asked(&[("ANSIBLE_SSH_ARGS", "-o ServerAliveInterval=8"), ("ANSIBLE_REMOTE_PORT", "23")], &["-u", "eve"]);
-    for word in ["eve", "23", "ServerAliveInterval=8"] {
-        assert!(words.iter().any(|asked| asked.contains(word)), "no {word} in {words:?}");
-    }
+    expect_words(&asked(&project, &[], &[]), &["bob", "2222", "ServerAliveInterval=7", "LogLevel=ERROR"]);
+    let variables = [("ANSIBLE_SSH_ARGS", "-o ServerAliveInterval=8"), ("ANSIBLE_REMOTE_PORT", "23")];
+    let words = asked(&project, &variables, &["-u", "eve"]);
+    expect_words(&words, &["eve", "23", "ServerAliveInterval=8"]);
     assert!(!words.iter().any(|asked| asked.contains("bob") || asked.contains("=7")), "{words:?}");
+}
+
+#[test]
+fn logins_are_typed_and_written_as_keywords() {
+    let project = with_ssh();
+    project.write("key", "");
+    let typed =
+        ["--private-key", "key", "--ssh-common-args", "-o LogLevel=ERROR", "--ssh-extra-args=-o ServerAliveInterval=9"];
+    expect_words(&asked(&project, &[], &typed), &["key", "LogLevel=ERROR", "ServerAliveInterval=9"]);
+    project.write(
+        "site.yml",
+        "- hosts: h\n  gather_facts: false\n  remote_user: kate\n  port: 2200\n  tasks: [{ping: }]\n",
+    );
+    // Keywords are stronger than flags, and variables than both.
+    let words = asked(&project, &[], &["-u", "eve"]);
+    expect_words(&words, &["kate", "2200"]);
+    assert!(!words.iter().any(|asked| asked.contains("eve")), "{words:?}");
+    expect_words(&asked(&project, &[], &["-e", "ansible_user=vera ansible_port=2300"]), &["vera", "2300"]);
 }
 
 #[test]

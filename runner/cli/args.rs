@@ -239,6 +239,18 @@ pub struct InventoryArguments {
     /// YAML in place of JSON.
     #[arg(short, long)]
     pub yaml: bool,
+    /// Only the hosts of this pattern.
+    #[arg(short, long, value_name = "PATTERN")]
+    pub limit: Option<String>,
+    /// Variables where they are set, rather than with each host that has them.
+    #[arg(long)]
+    pub export: bool,
+    /// Write to a file.
+    #[arg(long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// The folder of a playbook, whose `group_vars` and `host_vars` count too.
+    #[arg(long, value_name = "FOLDER")]
+    pub playbook_dir: Option<PathBuf>,
     /// The group at the graph's root.
     #[arg(default_value = "all")]
     pub group: String,

@@ -1,6 +1,6 @@
 //! The sub-commands that run nothing: inventory, doc, schema, init, completions.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::CommandFactory;
 
@@ -10,47 +10,61 @@ use super::{Problem, settings, unfollowed};
 use crate::source::{Severity, nearest};
 use crate::{doc, inventory, report};
 
+/// The exit status of ansible-inventory where it is asked for somebody who is not there.
+const EXIT_UNKNOWN: u8 = 5;
+
 pub fn inventory(args: InventoryArguments) -> Result<u8, Problem> {
     let config = Config::find().map_err(Problem::new)?;
     let vault = settings::vault(&config, &args.vault_password_file, &args.vault_id, args.ask_vault_pass)?;
     let sources = settings::inventories(&config, args.inventory);
-    let (inventory, mut problems) = inventory::read(&sources, &[], &settings::reading(&config)?, &vault);
+    let playbooks: Vec<PathBuf> = args.playbook_dir.into_iter().collect();
+    let (inventory, mut problems) = inventory::read(&sources, &playbooks, &settings::reading(&config)?, &vault);
     problems.splice(0..0, unfollowed::check(&config));
     report::show_diagnostics(&problems);
     if problems.iter().any(|problem| problem.severity == Severity::Error) {
         return Err(Problem::new("the inventory has mistakes"));
     }
-    if args.graph {
-        report::say(inventory::graph(&inventory, &args.group, args.vars).trim_end());
-        return Ok(0);
-    }
-    let shown = match &args.host {
-        Some(host) => inventory::host_json(&inventory, host)
-            .ok_or_else(|| Problem::new(format!("no host `{host}` in the inventory")))?,
-        None => inventory::list_json(&inventory),
-    };
-    let text = if args.yaml {
-        serde_yaml::to_string(&shown).map_err(|error| Problem::new(error.to_string()))?
+    let show = inventory::Show::new(&inventory, args.limit.as_deref(), args.export).map_err(Problem::new)?;
+    let unknown = |message: String| Problem { message, code: EXIT_UNKNOWN };
+    let text = if args.graph {
+        let graph = show.graph(&args.group, args.vars);
+        graph.ok_or_else(|| unknown(format!("no group `{}` in the inventory", args.group)))?
     } else {
-        python_json(&shown)?
+        let shown = match &args.host {
+            Some(host) => show.host(host).ok_or_else(|| unknown(format!("no host `{host}` in the inventory")))?,
+            None if args.yaml => show.nested(),
+            None => show.list(),
+        };
+        if args.yaml {
+            serde_yaml::to_string(&sorted(&shown)).map_err(|error| Problem::new(error.to_string()))?
+        } else {
+            python_json(&shown)?
+        }
     };
-    report::say(text.trim_end());
+    match args.output {
+        None => report::say(text.trim_end()),
+        Some(path) => {
+            std::fs::write(&path, text).map_err(|error| Problem::new(format!("write `{}`: {error}", path.display())))?
+        }
+    }
     Ok(0)
+}
+
+/// Returns JSON with its keys in order.
+fn sorted(value: &serde_json::Value) -> serde_json::Value {
+    match value {
+        serde_json::Value::Object(entries) => {
+            let mut entries: Vec<_> = entries.iter().map(|(key, value)| (key.clone(), sorted(value))).collect();
+            entries.sort_by(|a, b| a.0.cmp(&b.0));
+            serde_json::Value::Object(entries.into_iter().collect())
+        }
+        serde_json::Value::Array(items) => items.iter().map(sorted).collect(),
+        other => other.clone(),
+    }
 }
 
 /// Writes JSON as `ansible-inventory` does: four blanks a level, keys in order.
 fn python_json(value: &serde_json::Value) -> Result<String, Problem> {
-    fn sorted(value: &serde_json::Value) -> serde_json::Value {
-        match value {
-            serde_json::Value::Object(entries) => {
-                let mut entries: Vec<_> = entries.iter().map(|(key, value)| (key.clone(), sorted(value))).collect();
-                entries.sort_by(|a, b| a.0.cmp(&b.0));
-                serde_json::Value::Object(entries.into_iter().collect())
-            }
-            serde_json::Value::Array(items) => items.iter().map(sorted).collect(),
-            other => other.clone(),
-        }
-    }
     let mut bytes = Vec::new();
     let formatter = serde_json::ser::PrettyFormatter::with_indent(b"    ");
     let mut serializer = serde_json::Serializer::with_formatter(&mut bytes, formatter);

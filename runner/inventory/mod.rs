@@ -14,7 +14,7 @@ use indexmap::IndexMap;
 
 pub use pattern::{Glob, joined};
 pub use read::{Reader, Reading, read};
-pub use show::{graph, host_json, list_json};
+pub use show::Show;
 
 use crate::source::Place;
 use crate::value::{Map, Value};
@@ -58,6 +58,25 @@ struct Group {
     hosts: Vec<Name>,
     /// `ansible_group_priority`: of groups of the same depth the higher one wins.
     priority: i64,
+}
+
+impl Host {
+    /// Returns the variables that are set for the host itself.
+    fn all_vars(&self) -> Map {
+        over(&[&self.vars, &self.files[0], &self.files[1]])
+    }
+}
+
+impl Group {
+    /// Returns the variables that are set for the group itself.
+    fn all_vars(&self) -> Map {
+        over(&[&self.vars, &self.files[0], &self.files[1]])
+    }
+}
+
+/// Puts variables over one another, the strongest last.
+fn over(layers: &[&Map]) -> Map {
+    layers.iter().flat_map(|layer| layer.iter().map(|(key, value)| (key.clone(), value.clone()))).collect()
 }
 
 impl Inventory {
@@ -297,7 +316,8 @@ impl Inventory {
     /// Makes sure that `localhost` can be named where the inventory has none.
     fn ensure_implicit(&mut self, name: &str) {
         if !self.hosts.contains_key(name) {
-            self.hosts.insert(name.into(), Host { implicit: true, ..Host::default() });
+            let files = self.waiting_hosts.get(name).cloned().unwrap_or_default();
+            self.hosts.insert(name.into(), Host { implicit: true, files, ..Host::default() });
         }
     }
 

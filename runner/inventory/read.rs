@@ -176,6 +176,7 @@ impl Reader<'_> {
             let message = format!("`{} --list` answered no JSON object", path.display());
             return self.problems.push(Diagnostic::error(Place::default(), message));
         };
+        let mut named: Vec<String> = Vec::new();
         let mut hosts_vars = groups.get("_meta").and_then(|meta| meta.get("hostvars")).cloned();
         for (name, group) in groups.iter().filter(|(name, _)| *name != "_meta") {
             inventory.group(name);
@@ -186,6 +187,9 @@ impl Reader<'_> {
             let hosts = if group.is_array() { texts(Some(group)) } else { texts(group.get("hosts")) };
             for host in hosts {
                 inventory.put(&host, name, place);
+                if !named.contains(&host) {
+                    named.push(host);
+                }
             }
             for child in texts(group.get("children")) {
                 if let (false, Err(message)) = (name == super::ALL, inventory.nest(name, &child)) {
@@ -202,9 +206,12 @@ impl Reader<'_> {
         }
         if hosts_vars.is_none() {
             let mut asked = serde_json::Map::new();
-            for host in inventory.host_list() {
-                if let Ok(vars) = run(path, &["--host", &host]) {
-                    asked.insert(host.to_string(), vars);
+            for host in named {
+                match run(path, &["--host", &host]) {
+                    Ok(vars) => {
+                        asked.insert(host, vars);
+                    }
+                    Err(message) => self.problems.push(Diagnostic::error(Place::default(), message)),
                 }
             }
             hosts_vars = Some(serde_json::Value::Object(asked));

@@ -1,93 +1,176 @@
 //! The inventory as `ansible-inventory` shows it: `--list`, `--host`, `--graph`.
 
+use std::collections::HashSet;
+use std::sync::Arc;
+
 use serde_json::{Map, Value, json};
 
 use super::{ALL, Inventory, UNGROUPED};
 
-/// Returns `--list`: groups, and every host's variables under `_meta`.
-pub fn list_json(inventory: &Inventory) -> Value {
-    let mut hostvars = Map::new();
-    for host in inventory.host_list() {
-        let vars = inventory.vars_of(&host).to_json();
-        if !vars.is_empty() {
-            hostvars.insert(host.to_string(), Value::Object(vars));
-        }
+/// What is shown, and how.
+pub struct Show<'a> {
+    inventory: &'a Inventory,
+    /// The hosts that a limit leaves.
+    hosts: HashSet<Arc<str>>,
+    /// Whether variables stand where they are set, rather than with each host that has them.
+    export: bool,
+}
+
+impl<'a> Show<'a> {
+    /// # Errors
+    /// When the limit is malformed.
+    pub fn new(inventory: &'a Inventory, limit: Option<&str>, export: bool) -> Result<Show<'a>, String> {
+        let hosts = inventory.select(ALL, limit)?.into_iter().collect();
+        Ok(Show { inventory, hosts, export })
     }
-    let mut all = Map::new();
-    all.insert("_meta".into(), json!({ "hostvars": hostvars, "profile": "inventory_legacy" }));
-    let top = children_of_all(inventory);
-    all.insert(ALL.into(), json!({ "children": top }));
-    for (name, group) in &inventory.groups {
-        if &**name == ALL {
-            continue;
-        }
-        let mut entry = Map::new();
-        let hosts = if &**name == UNGROUPED { inventory.hosts_of(UNGROUPED) } else { group.hosts.clone() };
-        if !hosts.is_empty() {
-            entry.insert("hosts".into(), json!(hosts.iter().map(|host| &**host).collect::<Vec<_>>()));
-        }
-        if !group.children.is_empty() {
-            entry.insert("children".into(), json!(group.children.iter().map(|child| &**child).collect::<Vec<_>>()));
-        }
-        if !entry.is_empty() {
-            all.insert(name.to_string(), Value::Object(entry));
-        }
-    }
-    Value::Object(all)
-}
 
-/// Returns `--host`: one host's variables; `None` when there is no such host.
-pub fn host_json(inventory: &Inventory, host: &str) -> Option<Value> {
-    inventory.hosts.contains_key(host).then(|| Value::Object(inventory.vars_of(host).to_json()))
-}
-
-/// Returns `--graph`: a tree of groups and hosts below a group.
-pub fn graph(inventory: &Inventory, group: &str, with_vars: bool) -> String {
-    let mut text = format!("@{group}:\n");
-    below(inventory, group, 1, with_vars, &mut text);
-    text
-}
-
-fn children_of_all(inventory: &Inventory) -> Vec<String> {
-    let nested =
-        |name: &str| inventory.groups.values().any(|group| group.children.iter().any(|child| &**child == name));
-    let mut names: Vec<String> = vec![UNGROUPED.to_owned()];
-    let others = inventory.groups.keys().filter(|name| !matches!(&***name, ALL | UNGROUPED) && !nested(name));
-    names.extend(others.map(|name| name.to_string()));
-    names
-}
-
-fn below(inventory: &Inventory, group: &str, level: usize, with_vars: bool, text: &mut String) {
-    let indent = "  |".repeat(level);
-    let children = if group == ALL {
-        children_of_all(inventory)
-    } else {
-        inventory
-            .groups
-            .get(group)
-            .map(|group| group.children.iter().map(|child| child.to_string()).collect())
-            .unwrap_or_default()
-    };
-    for child in children {
-        text.push_str(&format!("{indent}--@{child}:\n"));
-        below(inventory, &child, level + 1, with_vars, text);
-    }
-    let hosts = match group {
-        ALL => Vec::new(),
-        UNGROUPED => inventory.hosts_of(UNGROUPED),
-        _ => inventory.groups.get(group).map(|group| group.hosts.clone()).unwrap_or_default(),
-    };
-    for host in hosts {
-        text.push_str(&format!("{indent}--{host}\n"));
-        if with_vars {
-            for (key, value) in &inventory.vars_of(&host) {
-                text.push_str(&format!("{indent}  |--{{{key} = {value}}}\n"));
+    /// Returns `--list`: groups, and every host's variables under `_meta`.
+    pub fn list(&self) -> Value {
+        let mut hostvars = Map::new();
+        for host in self.inventory.host_list().iter().filter(|host| self.hosts.contains(*host)) {
+            let vars = self.host_vars(host);
+            if !vars.is_empty() {
+                hostvars.insert(host.to_string(), Value::Object(vars));
             }
         }
-    }
-    if with_vars && let Some(found) = inventory.groups.get(group) {
-        for (key, value) in &*found.vars {
-            text.push_str(&format!("{indent}--{{{key} = {value}}}\n"));
+        let mut all = Map::new();
+        all.insert("_meta".into(), json!({ "hostvars": hostvars, "profile": "inventory_legacy" }));
+        for name in self.inventory.groups.keys() {
+            let mut entry = Map::new();
+            let hosts = self.hosts_of(name);
+            if !hosts.is_empty() {
+                entry.insert("hosts".into(), json!(hosts.iter().map(|host| &**host).collect::<Vec<_>>()));
+            }
+            let children = self.children_of(name);
+            if !children.is_empty() {
+                entry.insert("children".into(), json!(children));
+            }
+            let vars = self.group_vars(name);
+            if self.export && !vars.is_empty() {
+                entry.insert("vars".into(), Value::Object(vars));
+            }
+            if !entry.is_empty() {
+                all.insert(name.to_string(), Value::Object(entry));
+            }
         }
+        Value::Object(all)
+    }
+
+    /// Returns `--list --yaml`: an inventory file, every host's variables where the host is named first.
+    pub fn nested(&self) -> Value {
+        let mut seen = HashSet::new();
+        let all = self.nested_group(ALL, &mut seen);
+        json!({ ALL: all })
+    }
+
+    fn nested_group(&self, name: &str, seen: &mut HashSet<Arc<str>>) -> Value {
+        let mut entry = Map::new();
+        let mut children = Map::new();
+        let mut names = self.children_of(name);
+        if name != ALL {
+            names.sort();
+        }
+        for child in names {
+            let group = self.nested_group(&child, seen);
+            if group.as_object().is_some_and(|group| !group.is_empty()) {
+                children.insert(child, group);
+            }
+        }
+        if !children.is_empty() {
+            entry.insert("children".into(), Value::Object(children));
+        }
+        let mut hosts = Map::new();
+        for host in self.hosts_of(name) {
+            let vars = if seen.insert(host.clone()) { self.host_vars(&host) } else { Map::new() };
+            hosts.insert(host.to_string(), Value::Object(vars));
+        }
+        if !hosts.is_empty() {
+            entry.insert("hosts".into(), Value::Object(hosts));
+        }
+        let vars = self.group_vars(name);
+        if self.export && !vars.is_empty() {
+            entry.insert("vars".into(), Value::Object(vars));
+        }
+        Value::Object(entry)
+    }
+
+    /// Returns `--host`: one host's variables; `None` when there is no such host.
+    pub fn host(&self, host: &str) -> Option<Value> {
+        self.inventory.hosts.contains_key(host).then(|| Value::Object(self.host_vars(host)))
+    }
+
+    /// Returns `--graph`: a tree of groups and hosts below a group; `None` when there is no such group.
+    pub fn graph(&self, group: &str, with_vars: bool) -> Option<String> {
+        self.inventory.groups.contains_key(group).then(|| {
+            let mut text = format!("@{group}:\n");
+            self.below(group, 1, with_vars, &mut text);
+            text
+        })
+    }
+
+    fn below(&self, group: &str, level: usize, with_vars: bool, text: &mut String) {
+        let indent = "  |".repeat(level);
+        let vars_of = |indent: &str, vars: crate::value::Map, text: &mut String| {
+            let mut lines: Vec<String> =
+                vars.iter().map(|(key, value)| format!("{indent}--{{{key} = {value}}}\n")).collect();
+            lines.sort();
+            text.push_str(&lines.concat());
+        };
+        for child in self.children_of(group) {
+            text.push_str(&format!("{indent}--@{child}:\n"));
+            self.below(&child, level + 1, with_vars, text);
+        }
+        for host in self.hosts_of(group) {
+            text.push_str(&format!("{indent}--{host}\n"));
+            if with_vars {
+                vars_of(&format!("{indent}  |"), self.inventory.vars_of(&host), text);
+            }
+        }
+        if with_vars && let Some(found) = self.inventory.groups.get(group) {
+            vars_of(&indent, found.all_vars(), text);
+        }
+    }
+
+    fn host_vars(&self, name: &str) -> Map<String, Value> {
+        match self.inventory.hosts.get(name) {
+            Some(host) if self.export => host.all_vars().to_json(),
+            Some(_) => self.inventory.vars_of(name).to_json(),
+            None => Map::new(),
+        }
+    }
+
+    fn group_vars(&self, name: &str) -> Map<String, Value> {
+        self.inventory.groups.get(name).map(|group| group.all_vars().to_json()).unwrap_or_default()
+    }
+
+    /// Returns the hosts that a group names itself.
+    fn hosts_of(&self, group: &str) -> Vec<Arc<str>> {
+        let hosts = match group {
+            ALL => Vec::new(),
+            UNGROUPED => self.inventory.hosts_of(UNGROUPED),
+            _ => self.inventory.groups.get(group).map(|group| group.hosts.clone()).unwrap_or_default(),
+        };
+        hosts.into_iter().filter(|host| self.hosts.contains(host)).collect()
+    }
+
+    /// Returns a group's children. Those of `all` are the groups that are put below it, then all that are below none.
+    fn children_of(&self, group: &str) -> Vec<String> {
+        let groups = &self.inventory.groups;
+        let own = groups.get(group).into_iter().flat_map(|group| group.children.iter().map(ToString::to_string));
+        if group != ALL {
+            return own.collect();
+        }
+        let mut names: Vec<String> = vec![UNGROUPED.to_owned()];
+        names.extend(own.filter(|name| name != UNGROUPED));
+        let nested = |name: &str| {
+            let others = groups.iter().filter(|(parent, _)| &***parent != ALL);
+            others.into_iter().any(|(_, group)| group.children.iter().any(|child| &**child == name))
+        };
+        for name in groups.keys().filter(|name| !matches!(&***name, ALL | UNGROUPED) && !nested(name)) {
+            if names.iter().all(|known| **known != **name) {
+                names.push(name.to_string());
+            }
+        }
+        names
     }
 }

@@ -31,7 +31,7 @@ impl Reader<'_> {
     fn group(&mut self, key: &Node, node: &Node, parent: Option<&str>) {
         let name = key.text();
         self.inventory.group(&name);
-        if let Some(parent) = parent.filter(|parent| *parent != "all")
+        if let Some(parent) = parent
             && let Err(message) = self.inventory.nest(parent, &name)
         {
             self.problems.push(Diagnostic::error(key.place, message));

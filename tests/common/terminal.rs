@@ -6,16 +6,18 @@ use std::process::{Command, Stdio};
 use super::program::{Project, until};
 
 impl Project {
-    /// Runs the program on a terminal. Each answer is typed when its question has been asked. Returns the exit status,
-    /// and what was shown, without what moves the cursor or colours.
+    /// Runs the program on a terminal. Each answer is typed when its question has been asked; one that begins with `*`
+    /// waits, without it, until the terminal hides what is typed. Returns the exit status, and what was shown, without
+    /// what moves the cursor or colours.
     pub fn converse(&self, arguments: &str, answers: &[(&str, &str)]) -> (i32, String) {
-        self.write("typescript", "");
         let program = env!("CARGO_BIN_EXE_kubeon-run");
-        let mut child = self
-            .on_terminal(&format!("{program} -i hosts {arguments}; echo \"code $?\""))
-            .stdin(Stdio::piped())
-            .spawn()
-            .expect("`script` of util-linux");
+        self.converse_with(&format!("{program} -i hosts {arguments}; echo \"status $?.\""), answers)
+    }
+
+    /// As [`Project::converse`] for a shell's line, which ends by saying `status N.`
+    pub fn converse_with(&self, line: &str, answers: &[(&str, &str)]) -> (i32, String) {
+        self.write("typescript", "");
+        let mut child = self.on_terminal(line).stdin(Stdio::piped()).spawn().expect("`script` of util-linux");
         let mut typing = child.stdin.take().expect("its input");
         let mut from = 0;
         for (question, answer) in answers {
@@ -26,14 +28,25 @@ impl Project {
                 }
                 None => false,
             });
-            typing.write_all(format!("{answer}\n").as_bytes()).expect("somebody reads");
+            if answer.starts_with('*') {
+                until("a terminal that hides", || self.hides());
+            }
+            typing.write_all(format!("{}\n", answer.trim_start_matches('*')).as_bytes()).expect("somebody reads");
         }
-        until("the end", || self.read("typescript").contains("\ncode "));
+        let mut code = None;
+        until("the end", || {
+            code = status(&self.read("typescript"));
+            code.is_some()
+        });
         drop(typing);
         child.wait().expect("an end");
-        let text = plain(&self.read("typescript"));
-        let code = text.rsplit_once("\ncode ").and_then(|(_, code)| code.split_whitespace().next()?.parse().ok());
-        (code.expect("a status"), text)
+        (code.expect("it has ended"), plain(&self.read("typescript")))
+    }
+
+    /// Returns whether the terminal does not show what is typed.
+    fn hides(&self) -> bool {
+        let output = Command::new("stty").args(["-a", "-F", self.read("tty").trim()]).output().expect("`stty`");
+        String::from_utf8_lossy(&output.stdout).contains(" -echo ")
     }
 
     /// Returns `script`, which runs a shell's line on a terminal and writes what it shows to `typescript`.
@@ -45,7 +58,7 @@ impl Project {
         command
             .env("TERM", "xterm")
             .current_dir(self.folder.path())
-            .args(["-q", "-f", "-e", "-c", &format!("stty rows 24 cols 100; {line}"), "typescript"])
+            .args(["-q", "-f", "-e", "-c", &format!("tty > tty; stty rows 24 cols 100; {line}"), "typescript"])
             .stdin(Stdio::null())
             .stdout(Stdio::null());
         command
@@ -64,4 +77,10 @@ pub fn plain(text: &str) -> String {
     }
     shown.push_str(rest);
     shown.replace("\r\n", "\n").replace('\r', "\n")
+}
+
+/// Returns the status that a shell's line said at its end.
+fn status(typescript: &str) -> Option<i32> {
+    let (_, last) = typescript.rsplit_once("status ")?;
+    last.split_once('.')?.0.parse().ok()
 }
