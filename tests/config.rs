@@ -230,8 +230,8 @@ fn logins_are_typed_and_written_as_keywords() {
     );
     // Keywords are stronger than flags, and variables than both.
     let words = asked(&project, &[], &["-u", "eve"]);
-    expect_words(&words, &["kate", "2200"]);
-    assert!(!words.iter().any(|asked| asked.contains("eve")), "{words:?}");
+    expect_words(&words, &["User=kate", "Port=2200"]);
+    assert!(!words.iter().any(|asked| asked.contains("User=eve")), "{words:?}");
     expect_words(&asked(&project, &[], &["-e", "ansible_user=vera ansible_port=2300"]), &["vera", "2300"]);
 }
 

@@ -467,3 +467,60 @@ error: 3 mistakes found; nothing was run",
     }
     assert_eq!(status, Some(4));
 }
+
+#[test]
+fn arguments_that_do_not_go_together_and_options_that_are_none() {
+    let tasks = "    - meta: nonsense
+    - include_tasks: {file: there.yml, apply: {tgas: x}}
+    - include_tasks: there.yml x=1
+    - import_tasks: {file: there.yml, x: 1}
+    - import_role: {name: web, task_from: x}
+    - command:
+    - command: {cmd: x, argv: [y]}
+    - debug: {msg: x, var: y}
+    - add_host: {groups: x}
+    - {ping: , notify: {a: b}}
+    - {ping: , listen: x}
+    - {ping: , register: 1x}
+    - {ping: , loop: word}
+    - {ping: , loop_control: {lop_var: x}}
+";
+    let play = format!("- hosts: all\n  gather_facts: false\n  vars_files: {{a: 1}}\n  tasks:\n{tasks}");
+    let files = [("site.yml", &*play), ("there.yml", "[]"), ("roles/web/tasks/main.yml", "[]")];
+    let (status, stderr) = Project::new("together", &files).run(&[]);
+    let told: Vec<&str> = stderr.lines().filter(|line| line.starts_with("error") || line.contains("-->")).collect();
+    let expected = [
+        ("`vars_files` is a list of files, found a mapping", "3:15"),
+        ("unknown variant `nonsense`, expected one of", "5:13"),
+        ("'tgas' is not a valid attribute for a Block", "6:48"),
+        ("unknown field `x`, expected one of `file`, `apply`", "7:22"),
+        ("Invalid options for import_tasks: x", "8:39"),
+        ("Invalid options for import_role: task_from", "9:32"),
+        ("`command` needs the argument `a command`", "10:7"),
+        ("give a command line or `argv`, not both", "11:7"),
+        ("give `msg` or `var`, not both", "12:7"),
+        ("`add_host` needs the argument `name`", "13:7"),
+        ("`notify` must be a name or a list of names, found a mapping", "14:24"),
+        ("'listen' is not a valid attribute for a Task", "15:16"),
+        ("Invalid variable name '1x'", "16:26"),
+        ("`loop` must be a list, found a string", "17:22"),
+        ("`lop_var` is not a keyword of `loop_control`", "18:31"),
+    ];
+    for ((message, place), lines) in expected.iter().zip(told.chunks(2)) {
+        assert!(lines[0].contains(message) && lines[1].ends_with(&format!("site.yml:{place}")), "{message}: {lines:?}");
+    }
+    assert_eq!((told.len(), status), (2 * expected.len() + 1, Some(4)), "{stderr}");
+}
+
+#[test]
+fn defaults_of_modules_that_are_not_there() {
+    let play =
+        "- hosts: all\n  gather_facts: false\n  module_defaults: {cpoy: {mode: x}, group/k8s: {x: 1}}\n  tasks: []\n";
+    let (status, stderr) = Project::new("defaults", &[("site.yml", play)]).run(&[]);
+    assert!(stderr.contains("warning: no module `cpoy`: its defaults mean nothing\n --> site.yml:3:21"), "{stderr}");
+    assert!(
+        stderr.contains("error: groups of modules, such as `group/k8s`, have no defaults here\n --> site.yml:3:38"),
+        "{stderr}"
+    );
+    assert_eq!(status, Some(4));
+}

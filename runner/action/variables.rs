@@ -393,6 +393,7 @@ pub(super) struct IncludeRoleArgs {
 /// - include_tasks: "{{ ansible_facts.os_family }}.yml"
 /// ```
 #[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub(super) struct IncludeTasksArgs {
     /// The file, looked for beside the file that names it. Also as free text.
     #[serde(rename = "file", alias = "_raw_params")]

@@ -4,7 +4,7 @@ use kubeon_modules::{DecodeError, Step};
 
 use super::visit;
 use crate::action;
-use crate::playbook::{Item, Keyword, LoopKind, Play, Shape, Task};
+use crate::playbook::{Item, Keyword, LoopKind, Play, Shape, Task, Where};
 use crate::source::{Diagnostic, Place, nearest};
 use crate::template;
 use crate::value::{Map, Value};
@@ -13,6 +13,8 @@ use crate::yaml::Node;
 pub(super) fn check(items: &[Item], problems: &mut Vec<Diagnostic>) {
     visit(items, &mut |task| {
         arguments(task, problems);
+        combination(task, problems);
+        applied(task, problems);
         templates(task, problems);
         register(task, problems);
         loop_of(task, problems);
@@ -48,10 +50,34 @@ fn blocks(items: &[Item], problems: &mut Vec<Diagnostic>) {
 }
 
 fn keyword_value(keyword: Keyword, written: &Value, problems: &mut Vec<Diagnostic>) {
+    if keyword == Keyword::ModuleDefaults {
+        module_defaults(written, problems);
+    }
     if keyword.shape() == Shape::Condition {
         condition(written, problems);
     } else {
         value(written, problems);
+    }
+}
+
+/// Names of modules that there are not mean nothing, as in Ansible; groups of them would mean something, and do not.
+fn module_defaults(written: &Value, problems: &mut Vec<Diagnostic>) {
+    let maps = match written {
+        Value::List(items) => items.to_vec(),
+        one => vec![one.clone()],
+    };
+    for key in maps.iter().filter_map(Value::as_map).flat_map(|map| map.keys()) {
+        let Value::Str(text) = key else { continue };
+        let name = text.as_str();
+        if name.starts_with("group/") {
+            let message = format!("groups of modules, such as `{name}`, have no defaults here");
+            problems.push(Diagnostic::error(text.place, message).help("name the modules"));
+        } else if action::canonical(name).is_none()
+            && let Some(meant) = nearest(name, action::names())
+        {
+            let problem = Diagnostic::warning(text.place, format!("no module `{name}`: its defaults mean nothing"));
+            problems.push(problem.help(format!("did you mean `{meant}`?")));
+        }
     }
 }
 
@@ -169,21 +195,70 @@ fn arguments(task: &Task, problems: &mut Vec<Diagnostic>) {
         }
     }
     let defaults = task.inherited(Keyword::ModuleDefaults).is_some();
+    let mut wrong = false;
     loop {
         let Err(error) = action::check(&call.name, &plain.to_json()) else { break };
         if let Some(missing) = &error.missing {
             // It may be an argument whose value is a template, or a default, under this or another name.
-            if open.is_empty() && !defaults {
+            // One that was wrong has been told of, and is not missing.
+            if open.is_empty() && !defaults && !wrong {
                 problems.push(missing_argument(task, missing));
             }
             break;
         }
         problems.push(wrong_argument(task, &error));
+        wrong |= !error.at_key;
         let Some(Step::Key(key)) = error.path.first() else { break };
         plain.remove(key);
     }
     for name in open.iter().filter(|name| *name != "*") {
         unknown_name(task, name, problems);
+    }
+}
+
+/// Arguments that need one another, or can't stand together.
+fn combination(task: &Task, problems: &mut Vec<Diagnostic>) {
+    let args = &task.action.args;
+    if args.contains_key("_variable_params") || task.inherited(Keyword::ModuleDefaults).is_some() {
+        return;
+    }
+    let has = |keys: &[&str]| keys.iter().any(|key| args.contains_key(key));
+    let name = &*task.action.name;
+    let message = match name {
+        "command" | "shell" | "raw" | "script" if !has(&["_raw_params", "cmd", "argv"]) => {
+            format!("`{}` needs the argument `a command`", task.action.written)
+        }
+        "command" if has(&["_raw_params", "cmd"]) && has(&["argv"]) => {
+            "give a command line or `argv`, not both".to_owned()
+        }
+        "debug" if has(&["msg"]) && has(&["var"]) => "give `msg` or `var`, not both".to_owned(),
+        "copy" if has(&["src"]) && has(&["content"]) => "give `src` or `content`, not both".to_owned(),
+        "add_host" if !has(&["name", "hostname", "host", "_raw_params"]) => {
+            "`add_host` needs the argument `name`".to_owned()
+        }
+        _ => return,
+    };
+    let problem = Diagnostic::error(task.action.place, message);
+    problems.push(problem.help(format!("`kubeon-run doc {name}` shows its arguments")));
+}
+
+/// What an include applies to its tasks: keywords of a block.
+fn applied(task: &Task, problems: &mut Vec<Diagnostic>) {
+    let Some(Value::Map(apply)) = task.action.args.get("apply") else { return };
+    for key in apply.keys() {
+        let name = key.to_string();
+        let known = || {
+            Keyword::ALL.iter().filter(|keyword| keyword.places().includes(Where::BLOCK)).map(|keyword| keyword.name())
+        };
+        if known().chain(["vars", "notify"]).any(|known| known == name) {
+            continue;
+        }
+        let place = place_of(task, &[Step::Key("apply".to_owned()), Step::Key(name.clone())], true);
+        let problem = Diagnostic::error(place, format!("'{name}' is not a valid attribute for a Block"));
+        problems.push(match nearest(&name, known()) {
+            Some(meant) => problem.help(format!("did you mean `{meant}`?")),
+            None => problem,
+        });
     }
 }
 

@@ -145,6 +145,10 @@ impl Loader {
             folder: folder_of(path),
         };
         if let Some(files) = node.get("vars_files") {
+            if matches!(files.kind, Kind::Map(_)) {
+                let message = format!("`vars_files` is a list of files, found {}", files.what());
+                self.problem(Diagnostic::error(files.place, message));
+            }
             play.vars_files = match self.value(files) {
                 Value::List(items) => items.to_vec(),
                 Value::Null => Vec::new(),

@@ -13,6 +13,19 @@ use crate::value::{Map, Value};
 use crate::yaml::{Kind, Node};
 
 const ROLE_KEYS: &[&str] = &["role", "name", "vars", "src", "version", "scm", "delegate_to", "tasks_from"];
+/// What `import_role` takes.
+const IMPORT_ROLE_KEYS: &[&str] = &[
+    "name",
+    "role",
+    "tasks_from",
+    "vars_from",
+    "defaults_from",
+    "handlers_from",
+    "allow_duplicates",
+    "public",
+    "rolespec_validate",
+    "_raw_params",
+];
 /// Endings of a role's files, in the order in which they are looked for.
 const ENDINGS: &[&str] = &["yml", "yaml", "json", ""];
 
@@ -265,6 +278,7 @@ impl Loader {
 
     /// Turns `import_role` into the role's tasks.
     pub(super) fn import_role(&mut self, task: &Task) -> Vec<Item> {
+        self.check_options(task, IMPORT_ROLE_KEYS);
         let Some(used) = self.role_use_of(task) else { return Vec::new() };
         let parent = import_parent(task);
         let folder = folder_of(&task.file);

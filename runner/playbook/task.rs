@@ -115,6 +115,10 @@ impl Loader {
             self.problem(Diagnostic::error(task.place, format!("No file specified for {}", task.action.written)));
             return Vec::new();
         }
+        if !is_handler && let Some((key, _)) = node.entries().iter().find(|(key, _)| key.as_str() == Some("listen")) {
+            let problem = Diagnostic::error(key.place, "'listen' is not a valid attribute for a Task");
+            self.problem(problem.help("only handlers listen"));
+        }
         match &*task.action.name {
             "import_tasks" => self.import_tasks(task),
             "import_role" => self.import_role(&task),
@@ -341,9 +345,27 @@ impl Loader {
         }
     }
 
+    /// Tells of arguments that an import does not take.
+    pub(super) fn check_options(&mut self, task: &Task, known: &[&str]) {
+        let call = &task.action;
+        for key in call.args.keys().map(ToString::to_string).filter(|key| !known.contains(&key.as_str())) {
+            let message = format!("Invalid options for {}: {key}", call.written);
+            let problem = Diagnostic::error(call.place_of(&key).0, message);
+            self.problem(match nearest(&key, known.iter().copied().filter(|known| *known != "_raw_params")) {
+                Some(meant) => problem.help(format!("did you mean `{meant}`?")),
+                None => problem.help("variables go below `vars:` of the task"),
+            });
+        }
+    }
+
     fn names(&mut self, node: &Node, key: &str) -> Vec<Value> {
         match node.get(key) {
             None => Vec::new(),
+            Some(node) if matches!(node.kind, Kind::Map(_)) => {
+                let message = format!("`{key}` must be a name or a list of names, found {}", node.what());
+                self.problem(Diagnostic::error(node.place, message));
+                Vec::new()
+            }
             Some(node) => match self.value(node) {
                 Value::List(items) => items.to_vec(),
                 Value::Null => Vec::new(),
@@ -358,6 +380,7 @@ impl Loader {
             self.problem(problem.help("use `include_tasks`"));
             return Vec::new();
         }
+        self.check_options(&task, &["file", "_raw_params", "apply"]);
         let args = &task.action.args;
         if args.get("apply").is_some() {
             let place = task.action.place_of("apply").0;
