@@ -332,7 +332,6 @@ fn a_mistake_on_the_command_line_has_a_status_of_its_own() {
         (&["site.yml", "--forks", "many"], 2, "invalid value 'many'"),
         (&["site.yml", "-c", "telepathy"], 2, "`connection: telepathy` is not supported"),
         (&["absent.yml"], 1, "no playbook `absent.yml`"),
-        (&["site.yml", "-M", "library"], 2, "`--module-path`"),
         (&["site.yml", "-i", "absent"], 1, "no inventory `absent`"),
         (&["site.yml", "--resume", "--retry"], 2, "cannot be used with"),
         (&["site.yml", "--vault-password-file", "absent"], 1, "read the vault password from `absent`"),
