@@ -203,7 +203,11 @@ impl Walk<'_> {
                 None
             }
             Some(path) if !self.seen.insert(path.display().to_string()) => None,
-            Some(path) => Some(self.loader.tasks(&path, parent, task.is_handler)),
+            // Under its whole path, as a run that comes to it names it.
+            Some(path) => {
+                let path = std::path::absolute(&path).unwrap_or(path);
+                Some(self.loader.tasks(&path, parent, task.is_handler))
+            }
             None => {
                 let beside = task.file.parent().unwrap_or(Path::new("")).join(&name);
                 self.missing("file of tasks", &name, place, &[beside]);
