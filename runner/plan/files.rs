@@ -9,7 +9,7 @@ use super::writes::{Writes, plays_here};
 use crate::action::candidates;
 use crate::execute::{RunOptions, role_use, selected, truth};
 use crate::inventory::{Inventory, joined};
-use crate::playbook::{Item, Keyword, Loader, Parent, ParentKind, Play, Task, role, task_file};
+use crate::playbook::{Item, Keyword, Loader, NO_FILE, Parent, ParentKind, Play, Task, role, task_file};
 use crate::source::{Diagnostic, Place};
 use crate::template;
 use crate::value::{Map, Str, Value, may_be_template};
@@ -180,7 +180,9 @@ impl Walk<'_> {
         });
         let items =
             if &*task.action.name == "include_role" { self.role(task, &parent) } else { self.tasks(task, &parent) };
-        self.take_problems();
+        // An import within it that is not there fails the host that comes to it, as what it includes itself does.
+        let told = self.loader.take_problems().into_iter();
+        self.problems.extend(told.filter(|problem| !problem.message.starts_with(NO_FILE)));
         let Some(items) = items else { return };
         super::tasks::check(&items, self.problems);
         self.depth += 1;
