@@ -354,6 +354,7 @@ impl Site<'_> {
             plan.after_undo = self.returning(&before);
         }
         plan.diff = vec![tell::effective(&self.daemon, &before, &candidate.view)];
+        plan.result.put("needs_restart", restart);
         self.told(plan, &candidate.view, Some(wanted))
     }
 
