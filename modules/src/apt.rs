@@ -178,12 +178,17 @@ impl Module for Args {
     }
 }
 
-/// Returns the command that refreshes the lists and fails where one can't be had, for the modules of repositories.
-pub(super) fn update(retries: u32) -> Change {
+/// Returns the command that refreshes the lists and fails where one can't be had, for the modules of repositories. Nobody
+/// else is refreshing them when this returns: apt waits for the lock of packages alone.
+///
+/// # Errors
+/// [`ErrorKind::Host`] when somebody else is still at it after a minute.
+pub(super) fn update(host: &dyn Host, retries: u32) -> Result<Change, Error> {
+    lock::wait(host, Duration::from_secs(60))?;
     let retries = format!("Acquire::Retries={retries}");
     let argv = ["apt-get", "-o", &retries, "-o", "APT::Update::Error-Mode=any", "-o", "DPkg::Lock::Timeout=60", "update"];
     let env = vec![("LC_ALL".to_owned(), "C".to_owned())];
-    Change::Exec(Exec { env, chdir: Some("/".to_owned()), ..Exec::new(argv) })
+    Ok(Change::Exec(Exec { env, chdir: Some("/".to_owned()), ..Exec::new(argv) }))
 }
 
 /// Adds what the last command that changed packages printed.

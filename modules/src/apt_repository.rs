@@ -110,7 +110,7 @@ impl Module for Args {
             changes.push(Change::Write(write));
         }
         if !changes.is_empty() && self.update_cache {
-            changes.push(update(self.update_cache_retries));
+            changes.push(update(host, self.update_cache_retries)?);
         }
         let state = if self.state == State::Present { "present" } else { "absent" };
         let mut plan = Plan { transaction: true, ..Plan::from(changes) }.with("repo", repo).with("state", state);

@@ -116,6 +116,14 @@ impl Become {
         }
     }
 
+    /// Whether a method that asks on standard input ended at its question, for which there was no answer.
+    fn asked_in_vain(&self, said: &str) -> bool {
+        match self.method {
+            BecomeMethod::Su | BecomeMethod::Doas => self.password.is_none() && self.asks(said.trim().as_bytes(), ""),
+            BecomeMethod::Sudo => false,
+        }
+    }
+
     /// Returns what a refusal means and what to do; `said` is what the method printed.
     pub(super) fn refusal(&self, said: &str, login: &str) -> String {
         let name = self.exe.as_deref().unwrap_or(self.method.name());
@@ -129,12 +137,9 @@ impl Become {
                 } else {
                     "it wants a password; give one with `--ask-become-pass` or `ansible_become_password`".to_owned()
                 }
-            } else if has(&[
-                "a password is required",
-                "no askpass",
-                "authorization required",
-                "authentication required",
-            ]) {
+            } else if self.asked_in_vain(said)
+                || has(&["a password is required", "no askpass", "authorization required", "authentication required"])
+            {
                 "it wants a password; give one with `--ask-become-pass` or `ansible_become_password`".to_owned()
             } else if has(&["must have a tty", "must be run from a terminal", "a terminal is required", "tty required"])
             {

@@ -139,7 +139,7 @@ impl Walk<'_> {
         self.writes.add(task, self.play, self.here);
         // After these a host may be gone from the play.
         let word = task.action.args.get("_raw_params").map(ToString::to_string).unwrap_or_default();
-        self.sure &= !(name == "meta" && word.trim().starts_with("end_"));
+        self.sure &= !(name == "meta" && word.trim().starts_with("end_") || name == "fail" && sure);
     }
 
     fn file(&mut self, task: &Task, named: &Named) {
@@ -187,10 +187,12 @@ impl Walk<'_> {
         super::tasks::check(&items, self.problems);
         self.depth += 1;
         // What is applied to the included tasks may skip them.
-        let sure = self.sure;
+        let before = self.sure;
         self.sure &= !args.contains_key("apply");
+        let began = self.sure;
         self.items(&items);
-        self.sure = sure;
+        // A host that is gone within it does not come back.
+        self.sure = before && (self.sure || !began);
         self.depth -= 1;
     }
 

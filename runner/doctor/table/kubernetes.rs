@@ -31,7 +31,6 @@ super::diagnoses! {
         says: &[
             "validate service connection: validate CRI v1 runtime API for endpoint",
             "ContainerGCFailed",
-            "failed to get sandbox runtime",
         ],
         issues: &[],
     }
