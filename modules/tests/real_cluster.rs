@@ -393,8 +393,8 @@ fn a_drained_node_loses_its_pods_when_their_budget_allows_it() {
     let check = execute("k8s_drain", drain(3), Settings { check: true, diff: true });
     assert_eq!(check["changed"], json!(true), "{check:#?}");
     assert!(!unschedulable() && pods() == before);
-    let refused = failure("k8s_drain", drain(3));
-    assert!(refused.contains("disruption budget"), "{refused}");
+    // The API server may be away for a while: another test restarts it.
+    failure_with("k8s_drain", &drain(3), "disruption budget");
     assert!(unschedulable(), "no new pods while the others are waited for");
     assert_eq!(pods(), before);
 
