@@ -191,7 +191,7 @@ mod tests {
         assert_eq!((entries.len(), entries[0].signed_by.as_deref()), (1, Some("/k.gpg")));
         assert_eq!(NVIDIA.is_in(&entries[0]), Some(false));
         let text = "Types: deb\nURIs: https://nvidia.github.io/libnvidia-container/stable/deb/amd64\nSuites: /\nSigned-By: /k2.gpg\n";
-        let deb822 = source("a.sources", &format!("# top\nTypes: deb\nURIs: http://deb.debian.org/debian\nSuites: bookworm\n bookworm-updates\nComponents: main\n\n{text}"));
+        let deb822 = source("a.sources", &format!("# top\nTypes: deb\nURIs: http://mirror.example/debian\nSuites: bookworm\n bookworm-updates\nComponents: main\n\n{text}"));
         let entries = deb822.entries();
         assert_eq!(entries.iter().map(|entry| NVIDIA.is_in(entry)).collect::<Vec<_>>(), [None, Some(false)]);
         assert_eq!(entries[0].suites, ["bookworm", "bookworm-updates"]);
