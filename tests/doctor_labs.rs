@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
+use common::gpu::repository_of;
 use common::lab::{Fleet, Run};
 use common::program::until;
 use serde_json::Value;
@@ -19,14 +20,7 @@ struct Site {
 impl Site {
     fn up(hosts: &[&str]) -> Site {
         let fleet = Fleet::up(hosts);
-        let variables = fleet.folder().join("variables.yml");
-        let text = format!(
-            "gpu_repository_url: {}/stable/deb/$(ARCH)\ngpu_repository_fingerprint: {}\n",
-            fleet.setting("LAB_REPO"),
-            fleet.setting("LAB_REPO_FINGERPRINT")
-        );
-        std::fs::write(&variables, text).expect("a writable folder");
-        let variables = format!("@{}", variables.display());
+        let variables = repository_of(&fleet);
         Site { fleet, variables }
     }
 

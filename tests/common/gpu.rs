@@ -19,14 +19,7 @@ pub struct Site {
 impl Site {
     pub fn up(hosts: &[&str]) -> Site {
         let fleet = timed("boot hosts", || Fleet::up(hosts));
-        let variables = fleet.folder().join("variables.yml");
-        let text = format!(
-            "gpu_repository_url: {}/stable/deb/$(ARCH)\ngpu_repository_fingerprint: {}\n",
-            fleet.setting("LAB_REPO"),
-            fleet.setting("LAB_REPO_FINGERPRINT")
-        );
-        std::fs::write(&variables, text).expect("a writable folder");
-        let variables = format!("@{}", variables.display());
+        let variables = repository_of(&fleet);
         Site { fleet, variables }
     }
 
@@ -120,6 +113,18 @@ impl Site {
         let objects = self.fleet.objects(&["daemonsets,configmaps,services,runtimeclasses", "--all-namespaces"]);
         objects.iter().map(name).filter(|name| name.contains("nvidia") || name.contains("kubeon-run")).collect()
     }
+}
+
+/// Writes the variables of gpu.yml that name the lab's repository, and returns what `-e` takes for them.
+pub fn repository_of(fleet: &Fleet) -> String {
+    let path = fleet.folder().join("variables.yml");
+    let text = format!(
+        "gpu_repository_url: {}/stable/deb/$(ARCH)\ngpu_repository_fingerprint: {}\n",
+        fleet.setting("LAB_REPO"),
+        fleet.setting("LAB_REPO_FINGERPRINT")
+    );
+    std::fs::write(&path, text).expect("a writable folder");
+    format!("@{}", path.display())
 }
 
 pub fn text(value: &Value) -> String {
