@@ -7,6 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use common::program::{Project, Ran};
+use common::sshd::{Relay, Sshd};
 
 const LOCAL: &str = "h ansible_connection=local\n";
 
@@ -330,4 +331,44 @@ fn a_misspelt_switch_turns_nothing_off() {
         ran.stderr.contains("`nonsense` is neither a section nor `key = value`\n --> ansible.cfg:1:1\n"),
         "{ran:?}"
     );
+}
+
+#[test]
+fn a_host_that_refuses_at_first_is_tried_again_as_often_as_asked_for() {
+    let sshd = Sshd::start("");
+    let relay = Relay::to(sshd.port);
+    let known = sshd.path("known_hosts").display().to_string();
+    let key = std::fs::read_to_string(sshd.path("host.pub")).expect("a key");
+    std::fs::write(&known, format!("[127.0.0.1]:{} {key}", relay.port)).expect("write");
+    let project = Project::new(&format!(
+        "h ansible_host=127.0.0.1 ansible_port={} ansible_user=root ansible_ssh_private_key_file={} \
+         ansible_ssh_common_args='-F none -o UserKnownHostsFile={known}'\n",
+        relay.port,
+        sshd.path("id").display(),
+    ));
+    let seen = project.path("seen").display().to_string();
+    project
+        .write("site.yml", &format!("- hosts: h\n  gather_facts: false\n  tasks: [{{shell: echo once >> {seen}}}]\n"));
+    for (how, config, arguments) in [
+        ("ansible.cfg", "[connection]\nretries = 2\n", &["site.yml"][..]),
+        ("the older section", "[ssh_connection]\nretries = 2\n", &["site.yml"]),
+        ("a variable", "", &["site.yml", "-e", "ansible_ssh_retries=2"]),
+        ("the system's ssh", "[connection]\nretries = 2\n", &["site.yml", "-c", "openssh"]),
+    ] {
+        std::fs::remove_file(&seen).ok();
+        project.write("ansible.cfg", config);
+        relay.refuse(2);
+        let ran = run(&project, arguments, &[]);
+        assert_eq!((ran.code, project.read("seen").as_str()), (0, "once\n"), "{how}: {ran:?}");
+        assert_eq!(relay.refuse(0), 3, "{how}");
+    }
+    // Not once more than asked for, and never again when it is the login that is refused.
+    relay.refuse(9);
+    let ran = run(&project, &["site.yml"], &[("ANSIBLE_SSH_RETRIES", "1")]);
+    assert_eq!((ran.code, relay.refuse(0)), (4, 2), "{ran:?}");
+    assert!(ran.stdout.contains("tried 2 times"), "{ran:?}");
+    let ran = run(&project, &["site.yml", "-e", "ansible_user=nobody"], &[("ANSIBLE_SSH_RETRIES", "3")]);
+    assert_eq!((ran.code, relay.refuse(0)), (4, 1), "{ran:?}");
+    let ran = run(&project, &["site.yml"], &[("ANSIBLE_SSH_RETRIES", "often")]);
+    assert_eq!((ran.code, ran.stderr.contains("`retries` is `often`, not a number of attempts")), (2, true), "{ran:?}");
 }

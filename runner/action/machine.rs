@@ -100,6 +100,7 @@ fn seconds(seconds: f64) -> Duration {
 fn wait(run: &ItemRun<'_>, end: Instant, pause: Duration, connect_timeout: Duration) -> Result<(), Failure> {
     let mut reach = run.reach().clone();
     reach.target.connect_timeout = connect_timeout;
+    reach.target.retries = 0;
     loop {
         let request =
             kubeon_modules::wire::Task { id: run.world.next_id(), module: "ping".to_owned(), ..Default::default() };

@@ -83,6 +83,15 @@ pub fn options(args: &RunArguments, config: &Config, number: &NumberOf) -> Resul
         "silence_timeout",
         DEFAULT_SILENCE_TIMEOUT_S,
     )?;
+    let retries =
+        get(&["ANSIBLE_SSH_RETRIES"], "connection", "retries").or_else(|| get(&[], "ssh_connection", "retries"));
+    let retries = match retries {
+        None => 0,
+        Some(text) => match text.trim().parse() {
+            Ok(times) => times,
+            Err(_) => return Err(Problem::usage(format!("`retries` is `{text}`, not a number of attempts"))),
+        },
+    };
     let task_s = number(get(&["ANSIBLE_TASK_TIMEOUT"], "defaults", "task_timeout"), "task_timeout", 0.0)?;
     let key = get(&["ANSIBLE_PRIVATE_KEY_FILE"], "defaults", "private_key_file").map(PathBuf::from);
     Ok(ConnectOptions {
@@ -103,6 +112,7 @@ pub fn options(args: &RunArguments, config: &Config, number: &NumberOf) -> Resul
         host_key_checking: config.flag(&["ANSIBLE_HOST_KEY_CHECKING"], "defaults", "host_key_checking", true)?
             && config.flag(&["ANSIBLE_SSH_HOST_KEY_CHECKING"], "ssh_connection", "host_key_checking", true)?,
         connect_timeout: Duration::from_secs_f64(connect_s.clamp(0.1, 3600.0)),
+        retries,
         silence_timeout: Duration::from_secs_f64(silence_s.clamp(1.0, 86_400.0)),
         become_: args.become_ || config.flag(&["ANSIBLE_BECOME"], "privilege_escalation", "become", false)?,
         become_method: args

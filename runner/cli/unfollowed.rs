@@ -135,6 +135,7 @@ const KNOWN: &[(&str, &str)] = &[
         "agnostic_become_prompt become become_allow_same_user become_ask_pass become_exe become_flags become_method \
          become_user",
     ),
+    ("connection", "pipelining retries"),
     (
         "ssh_connection",
         "control_path control_path_dir host_key_checking password_mechanism pipelining port private_key \

@@ -48,6 +48,8 @@ pub struct Target {
     pub host_key_checking: bool,
     /// How long connecting, greeting and logging in may take.
     pub connect_timeout: Duration,
+    /// How often whoever opens a connection tries again when that fails.
+    pub retries: u32,
     /// How long a host that runs a task may give no sign of life. Agents give one every three seconds.
     pub silence_timeout: Duration,
     /// Files of known host keys; the user's and the system's where it is empty.

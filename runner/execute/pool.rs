@@ -1,25 +1,59 @@
 //! Open connections, kept for the next task of the same host.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
-use crate::connection::{Connection, Target, Unreachable};
+use crate::connection::{Connection, Target, Unreachable, UnreachableKind};
+
+/// The longest pause between two attempts to connect, as in Ansible.
+const MOST_PAUSE: Duration = Duration::from_secs(30);
 
 /// Idle connections by what they lead to. One is used by one thread at a time; a second thread opens another.
-#[derive(Default)]
 pub struct Pool {
     idle: Mutex<HashMap<String, Vec<Connection>>>,
+    /// Whether the user asked to stop: then nothing is waited for.
+    interrupted: Arc<AtomicBool>,
 }
 
 impl Pool {
-    /// Uses an idle connection to `target`, or a new one. One that breaks is dropped.
+    pub fn new(interrupted: Arc<AtomicBool>) -> Pool {
+        Pool { idle: Mutex::default(), interrupted }
+    }
+
+    /// Uses an idle connection to `target`, or a new one. One that breaks is dropped. A host that can't be connected
+    /// to is tried again as often as the target says, after 0, 1, 3, 7, … seconds; work that has begun never is.
     ///
     /// # Errors
     /// What `work` or opening reports.
     pub fn with<T>(
         &self,
         target: &Target,
-        work: impl FnOnce(&mut Connection) -> Result<T, Unreachable>,
+        mut work: impl FnMut(&mut Connection) -> Result<T, Unreachable>,
+    ) -> Result<T, Unreachable> {
+        let mut tried = 0;
+        loop {
+            let failure = match self.attempt(target, &mut work) {
+                Ok(done) => return Ok(done),
+                Err(failure) => failure,
+            };
+            // The system's `ssh` connects when the agent is started, and that failure is of these kinds, too.
+            let before_work = matches!(failure.kind, UnreachableKind::Connect | UnreachableKind::Resolve);
+            if !before_work || tried == target.retries || self.interrupted.load(Ordering::Relaxed) {
+                let often =
+                    if before_work && tried > 0 { format!("; tried {} times", tried + 1) } else { String::new() };
+                return Err(Unreachable { message: failure.message + &often, ..failure });
+            }
+            sleep_unless(&self.interrupted, Duration::from_secs((1 << tried.min(5)) - 1).min(MOST_PAUSE));
+            tried += 1;
+        }
+    }
+
+    fn attempt<T>(
+        &self,
+        target: &Target,
+        work: &mut impl FnMut(&mut Connection) -> Result<T, Unreachable>,
     ) -> Result<T, Unreachable> {
         let key = key_of(target);
         let idle = self.lock().get_mut(&key).and_then(Vec::pop);
@@ -39,6 +73,19 @@ impl Pool {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Vec<Connection>>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Sleeps, but not on when the user asks to stop.
+pub fn sleep_unless(interrupted: &AtomicBool, duration: Duration) {
+    const TICK: Duration = Duration::from_millis(50);
+    let end = Instant::now() + duration;
+    while !interrupted.load(Ordering::Relaxed) {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return;
+        }
+        std::thread::sleep(left.min(TICK));
     }
 }
 

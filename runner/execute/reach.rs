@@ -115,6 +115,13 @@ pub fn of(
         }
     }
     let checking = look.variable(&["ansible_ssh_host_key_checking", "ansible_host_key_checking"])?;
+    let retries = match look.variable(&["ansible_ssh_retries"])? {
+        None => options.retries,
+        Some(value) => value
+            .to_string()
+            .parse()
+            .map_err(|_| format!("`ansible_ssh_retries` of `{host}` is `{value}`, not a number of attempts"))?,
+    };
     let target = Target {
         host: host.to_string(),
         address,
@@ -126,6 +133,7 @@ pub fn of(
         ssh_args,
         host_key_checking: checking.map_or(options.host_key_checking, |value| truth(&value)),
         connect_timeout: options.connect_timeout,
+        retries,
         silence_timeout: options.silence_timeout,
         known_hosts: Vec::new(),
     };

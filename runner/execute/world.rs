@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
 use super::play::Casualties;
-use super::pool::Pool;
+use super::pool::{Pool, sleep_unless};
 use super::replay::Replay;
 use crate::inventory::{Inventory, Reading};
 use crate::playbook::{Loader, Task};
@@ -89,6 +89,8 @@ pub struct ConnectOptions {
     pub ssh_extra_args: Option<String>,
     pub host_key_checking: bool,
     pub connect_timeout: Duration,
+    /// How often a host that can't be connected to is tried again.
+    pub retries: u32,
     /// After how long without a sign of life a host counts as unreachable.
     pub silence_timeout: Duration,
     pub become_: bool,
@@ -151,7 +153,7 @@ impl World {
             inventory_changes: Mutex::default(),
             casualties: Mutex::default(),
             states: RwLock::default(),
-            connections: Pool::default(),
+            connections: Pool::new(interrupted.clone()),
             replay,
             loader: Mutex::new(loader),
             events: Mutex::new(events),
@@ -271,15 +273,7 @@ impl World {
 
     /// Sleeps, but not on when the user asks to stop.
     pub fn sleep(&self, duration: Duration) {
-        const TICK: Duration = Duration::from_millis(50);
-        let end = std::time::Instant::now() + duration;
-        while !self.is_interrupted() {
-            let left = end.saturating_duration_since(std::time::Instant::now());
-            if left.is_zero() {
-                return;
-            }
-            std::thread::sleep(left.min(TICK));
-        }
+        sleep_unless(&self.interrupted, duration);
     }
 
     fn count_on(&self, host: &HostName, change: impl FnOnce(&mut Counts)) {

@@ -179,6 +179,7 @@ impl Sshd {
             ssh_args: vec!["-F".into(), "none".into()],
             host_key_checking: true,
             connect_timeout: Duration::from_secs(20),
+            retries: 0,
             silence_timeout: Duration::from_secs(20),
             known_hosts: vec![self.path("known_hosts")],
         }
@@ -211,6 +212,9 @@ struct RelayState {
     /// Whether the streams are closed then.
     close: bool,
     streams: Vec<TcpStream>,
+    /// How many connections are still closed as soon as they are there.
+    refuse: usize,
+    accepted: usize,
 }
 
 impl Relay {
@@ -221,6 +225,14 @@ impl Relay {
         let shared = state.clone();
         std::thread::spawn(move || {
             for near in listener.incoming() {
+                {
+                    let mut state = shared.lock().expect("a lock");
+                    state.accepted += 1;
+                    if state.refuse > 0 {
+                        state.refuse -= 1;
+                        continue;
+                    }
+                }
                 let (Ok(near), Ok(far)) = (near, TcpStream::connect(("127.0.0.1", port))) else { return };
                 shared
                     .lock()
@@ -234,6 +246,13 @@ impl Relay {
             }
         });
         Relay { port: own, state }
+    }
+
+    /// Closes the next connections at once, as a sshd that has too many, and returns how many there were so far.
+    pub fn refuse(&self, times: usize) -> usize {
+        let mut state = self.state.lock().expect("a lock");
+        state.refuse = times;
+        std::mem::take(&mut state.accepted)
     }
 
     /// Carries nothing any more, as a cable that is pulled.

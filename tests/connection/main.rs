@@ -116,6 +116,7 @@ pub fn local() -> Target {
         ssh_args: Vec::new(),
         host_key_checking: true,
         connect_timeout: Duration::from_secs(20),
+        retries: 0,
         silence_timeout: Duration::from_secs(20),
         known_hosts: Vec::new(),
     }
