@@ -120,7 +120,8 @@ fn converge(
             undo = Some(after_undo);
         }
         for change in &changes {
-            let failed = |error| Failure { error, undo: undo.clone(), changed: true };
+            let changed = !machine.applied.is_empty() || may_be_half_done(change);
+            let failed = |error| Failure { error, undo: undo.clone(), changed };
             if let (true, Some(path)) = (undo.is_some(), file_of(machine, change))
                 && saved.iter().all(|file| file.path() != path)
             {
@@ -158,6 +159,22 @@ fn converge(
         result.put("warnings", json!(warnings));
     }
     Ok(result)
+}
+
+/// Whether a change that fails may have altered something all the same; the others are made whole or not at all.
+fn may_be_half_done(change: &Change) -> bool {
+    match change {
+        Change::Exec(_) | Change::Remove { .. } => true,
+        Change::Write(write) => write.in_place,
+        Change::Mkdir { .. }
+        | Change::Chmod { .. }
+        | Change::Chown { .. }
+        | Change::Symlink { .. }
+        | Change::Hardlink { .. }
+        | Change::Rename { .. }
+        | Change::Touch { .. }
+        | Change::Kubernetes(_) => false,
+    }
 }
 
 /// Returns the file that a change replaces or removes; trees and links are not put back.

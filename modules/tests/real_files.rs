@@ -166,6 +166,19 @@ fn files_and_directories() {
 }
 
 #[test]
+fn a_failed_task_has_changed_what_it_had_done_before() {
+    let folder = Folder::new();
+    // The file system knows no such long name.
+    let long = "n".repeat(300);
+    let result = task("copy", json!({"content": "x", "dest": folder.path(&long)}));
+    assert_eq!((failed(&result), &result["changed"]), (true, &json!(false)), "{result:?}");
+    assert_eq!(folder.all(), Vec::<String>::new());
+    let result = task("file", json!({"path": folder.path(&format!("made/{long}")), "state": "directory"}));
+    assert_eq!((failed(&result), &result["changed"]), (true, &json!(true)), "{result:?}");
+    assert!(Path::new(&folder.path("made")).is_dir());
+}
+
+#[test]
 fn clauses_that_never_settle_are_applied_once() {
     let folder = Folder::new();
     let path = folder.write("x", "");
