@@ -29,14 +29,14 @@ impl Module for Args {
         if manager == "openrc" {
             let levels = ask(host, &["rc-update", "show", "-v"])?;
             services = openrc(&ask(host, &["rc-status", "-a", "-s", "-m", "-C"])?, &levels);
-        } else {
-            // Init scripts are there beside systemd's units, too.
+        } else if manager != "systemd" {
             services.extend(sysv(&probe(host, &["service", "--status-all"])?.stdout));
-        }
-        if manager == "systemd" {
-            let kind = ["--no-pager", "--no-legend", "--plain", "--type", "service", "--all"];
-            let units = ask(host, &[&["systemctl", "list-units"], kind.as_slice()].concat())?;
-            let files = ask(host, &[&["systemctl", "list-unit-files"], kind.as_slice()].concat())?;
+        } else {
+            let plain = ["--no-pager", "--no-legend", "--plain", "--all"];
+            let units = ask(host, &[&["systemctl", "list-units"], plain.as_slice(), &["--type", "service"]].concat())?;
+            // By a pattern: with `--type`, systemd looks into the files of all the other units, too.
+            let files = ask(host, &[&["systemctl", "list-unit-files"], plain.as_slice(), &["*.service"]].concat())?;
+            services.extend(init_scripts(host)?);
             services.extend(systemd(&units, &files));
         }
         if services.is_empty() {
@@ -45,6 +45,37 @@ impl Module for Args {
         }
         Ok(Plan::default().with("ansible_facts", json!({"services": services})))
     }
+}
+
+/// The file of Debian that makes an init script which is asked for its status ask systemd instead.
+const REDIRECT: &str = "/lib/lsb/init-functions.d/40-systemd";
+/// Asks what Debian's `service --status-all` asks, of all scripts at once: each starts half a dozen processes.
+const STATUS_ALL: &str = r#"cd /
+for path in /etc/init.d/*; do
+    case ${path##*/} in
+        functions | halt | killall | single | linuxconf | kudzu | skeleton | README | rc | rcS | reboot) continue ;;
+        bootclean.sh | *.dpkg-dist | *.dpkg-old) continue ;;
+    esac
+    [ -x "$path" ] || continue
+    {
+        said=$(env -i LC_ALL=C PATH="$PATH" "$path" status 2>&1 </dev/null)
+        rc=$?
+        case $said in
+            *[Uu][Ss][Aa][Gg][Ee]:*) ;;
+            ?*) if [ $rc = 0 ]; then mark=+; else mark=-; fi; printf ' [ %s ]  %s\n' $mark "${path##*/}" ;;
+            *) printf ' [ - ]  %s\n' "${path##*/}" ;;
+        esac
+    } &
+done
+wait"#;
+
+/// Returns the init scripts that are there beside systemd's units.
+fn init_scripts(host: &dyn Host) -> Result<BTreeMap<String, Value>, Error> {
+    let asked: &[&str] = match host.stat(REDIRECT)? {
+        Some(_) => &["sh", "-c", STATUS_ALL],
+        None => &["service", "--status-all"],
+    };
+    Ok(sysv(&probe(host, asked)?.stdout))
 }
 
 fn probe(host: &dyn Host, argv: &[&str]) -> Result<Output, Error> {
