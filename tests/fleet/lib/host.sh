@@ -140,8 +140,11 @@ host_exec() { # NAME COMMAND…
 exec_in() { # PID COMMAND…
     local pid=$1
     shift
-    nsenter --target "$pid" --mount --uts --ipc --net --pid --cgroup --root --wdns=/root -- \
-        /usr/bin/env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 "$@"
+    # The shell is the one process of ours that the host can't see, so that it outlives what a host that goes down stops
+    # and kills. nsenter would stop itself with it, and nobody would wake it.
+    nsenter --no-fork --target "$pid" --mount --uts --ipc --net --pid --cgroup --root --wdns=/root -- \
+        /usr/bin/env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 \
+        /bin/sh -c '"$@"; exit $?' exec "$@"
 }
 
 # Power loss: the host's init is killed, and with it all that ran inside.
