@@ -9,7 +9,7 @@ use crate::host::Map;
 use crate::{Change, Done, Error, ErrorKind, Exec, Expect, Host, Module, Plan};
 
 mod candidates;
-mod command;
+pub(crate) mod command;
 mod deb;
 pub(crate) mod explain;
 pub(crate) mod lock;
@@ -179,7 +179,7 @@ impl Module for Args {
 }
 
 /// Returns the command that refreshes the lists and fails where one can't be had, for the modules of repositories. Nobody
-/// else is refreshing them when this returns: apt waits for the lock of packages alone.
+/// else is refreshing them when this returns.
 ///
 /// # Errors
 /// [`ErrorKind::Host`] when somebody else is still at it after a minute.
@@ -187,8 +187,7 @@ pub(super) fn update(host: &dyn Host, retries: u32) -> Result<Change, Error> {
     lock::wait(host, Duration::from_secs(60))?;
     let retries = format!("Acquire::Retries={retries}");
     let argv = ["apt-get", "-o", &retries, "-o", "APT::Update::Error-Mode=any", "-o", "DPkg::Lock::Timeout=60", "update"];
-    let env = vec![("LC_ALL".to_owned(), "C".to_owned())];
-    Ok(Change::Exec(Exec { env, chdir: Some("/".to_owned()), ..Exec::new(argv) }))
+    Ok(Change::Exec(Exec { expect: Expect::Success, ..command::exec(argv.map(str::to_owned).to_vec(), 60) }))
 }
 
 /// Adds what the last command that changed packages printed.
@@ -275,13 +274,7 @@ impl Args {
         if self.allow_unauthenticated {
             argv.push("--allow-insecure-repositories".to_owned());
         }
-        let exec = Change::Exec(Exec {
-            argv,
-            env: vec![("LC_ALL".into(), "C".into())],
-            chdir: Some("/".into()),
-            expect: Expect::Any,
-            ..Exec::default()
-        });
+        let exec = Change::Exec(command::exec(argv, self.lock_timeout));
         // Where nothing was new, apt leaves the folder's time as it was.
         let now = host.started_s();
         vec![exec, Change::Touch { path: LISTS.into(), accessed_s: None, modified_s: Some(now) }]

@@ -14,12 +14,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::apt::{explain, lock};
+use crate::apt::{command, explain, lock};
 use crate::apt_repo::keyring::date;
 use crate::apt_repo::offer::Offer;
 use crate::apt_repo::sources::{FOLDER, Named, Source};
 use crate::shared::State;
-use crate::{Change, Content, Done, Error, ErrorKind, Exec, Expect, Host, Module, Plan, Probe, Write};
+use crate::{Change, Content, Done, Error, ErrorKind, Host, Module, Plan, Probe, Write};
 
 /// Add a signed apt repository, proven by the packages that it offers.
 ///
@@ -325,13 +325,7 @@ impl Site<'_> {
         let mut argv = vec!["apt-get".to_owned()];
         argv.extend(options.into_iter().flat_map(|option| ["-o".to_owned(), option]));
         argv.push("update".to_owned());
-        Change::Exec(Exec {
-            argv,
-            env: vec![("LC_ALL".into(), "C".into())],
-            chdir: Some("/".into()),
-            expect: Expect::Any,
-            ..Exec::default()
-        })
+        Change::Exec(command::exec(argv, self.args.lock_timeout))
     }
 
     /// Removes the source file and the key, and puts back what was taken out of service.

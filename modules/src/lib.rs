@@ -36,7 +36,7 @@ mod transfer;
 pub mod wire;
 
 pub use algorithm::Algorithm;
-pub use apply::{Change, Content, Done, Exec, Expect, Write};
+pub use apply::{Again, Change, Content, Done, Exec, Expect, Write};
 pub use decode::{DecodeError, Step, decode};
 pub use error::{Error, ErrorKind};
 #[cfg(feature = "cluster")]

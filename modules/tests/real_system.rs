@@ -252,6 +252,18 @@ I9cBAOoGoTssHGZn2j7gislaSBrHOmKLfFgR2thM1eHavguqAP0ZycdIUJpDh6AZ
 -----END PGP PUBLIC KEY BLOCK-----
 ";
 
+/// Holds the lock of apt's lists for three seconds, in the way that `/proc/locks` tells apart from apt's own.
+const HOLD_LISTS: &str = r#"
+    use Fcntl;
+    open(my $lock, ">>", "/var/lib/apt/lists/lock") or die $!;
+    my $set = 37; # F_OFD_SETLK
+    my $all = pack("s s x4 q q i x4", F_WRLCK, 0, 0, 0, 0);
+    until (fcntl($lock, $set, $all)) { select(undef, undef, undef, 0.1) }
+    syswrite(STDOUT, "held\n");
+    close(STDOUT); close(STDERR);
+    sleep(3);
+"#;
+
 #[test]
 fn repositories_of_apt_come_and_go() {
     let mut agent = Agent::start();
@@ -260,6 +272,8 @@ fn repositories_of_apt_come_and_go() {
     assert!(line.starts_with("deb "), "the lab's repository: {line}");
     let file = "/etc/apt/sources.list.d/kubeon-test.list";
     let entry = format!("{line} # again").replace("/debian", "/debian/.");
+    // Somebody takes the lock of the lists after the module has looked: one that it does not see coming.
+    assert_eq!(shell(&format!("(perl -e '{HOLD_LISTS}' </dev/null 2>&1 &) | head -n 1")), "held");
     agent.makes("apt_repository", json!({"repo": entry, "filename": "kubeon-test"}));
     assert_eq!(shell(&format!("cat {file}")), entry);
     assert_ne!(shell("ls /var/lib/apt/lists | grep -c 'debian_%2e\\|debian_\\.'"), "0");

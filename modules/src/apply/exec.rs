@@ -2,11 +2,15 @@
 
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command as Process, Stdio};
+use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::follow::{Ended, follow};
 use super::{Exec, Expect, Scratch};
 use crate::{Error, ErrorKind, Machine, Output};
+
+/// How long a command waits for what somebody else holds before it is run again.
+const AGAIN_EVERY: Duration = Duration::from_millis(500);
 
 pub(crate) struct Command<'a> {
     pub argv: &'a [String],
@@ -34,15 +38,26 @@ pub(super) fn exec(machine: &Machine, exec: &Exec) -> Result<Output, Error> {
             *word = word.replace("{scratch}", &folder);
         }
     }
-    let output = run_command(&Command {
-        argv: &argv,
-        stdin: exec.stdin.as_deref().map(str::as_bytes),
-        env,
-        chdir: exec.chdir.as_deref(),
-        umask: exec.umask,
-        timeout: machine.timeout(exec.timeout_s.map(Duration::from_secs)),
-        progress: &|line| machine.progress(line),
-    })?;
+    let started = Instant::now();
+    let output = loop {
+        let output = run_command(&Command {
+            argv: &argv,
+            stdin: exec.stdin.as_deref().map(str::as_bytes),
+            env: env.clone(),
+            chdir: exec.chdir.as_deref(),
+            umask: exec.umask,
+            timeout: machine.timeout(exec.timeout_s.map(Duration::from_secs)),
+            progress: &|line| machine.progress(line),
+        })?;
+        let Some(again) = exec.again.as_ref().filter(|again| !output.success() && output.stderr.contains(&again.said))
+        else {
+            break output;
+        };
+        if started.elapsed() + AGAIN_EVERY > Duration::from_secs(again.for_s) {
+            break output;
+        }
+        thread::sleep(AGAIN_EVERY);
+    };
     let right = match &exec.expect {
         Expect::Success => output.rc == 0,
         Expect::Any => true,

@@ -145,6 +145,18 @@ pub struct Exec {
     /// How long it may run; absent stands for the task's own limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_s: Option<u64>,
+    /// When to run it again; absent stands for never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub again: Option<Again>,
+}
+
+/// A command that fails with these words is run again, for somebody else holds what it needs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Again {
+    /// A part of what it prints on its standard error.
+    pub said: String,
+    /// For how many seconds after its first start it may be started again.
+    pub for_s: u64,
 }
 
 impl Exec {

@@ -2,12 +2,26 @@
 
 use super::Args;
 use crate::host::Output;
-use crate::{Change, Error, Exec, Expect, Host, Plan, Write};
+use crate::{Again, Change, Error, Exec, Expect, Host, Plan, Write};
 
 const POLICY: &str = "/usr/sbin/policy-rc.d";
 const POLICY_KEPT: &str = "/usr/sbin/policy-rc.d.kubeon-run";
 /// The line that tells ours from the host's own.
 const POLICY_MARK: &str = "# Written by kubeon-run while apt runs.";
+
+/// Returns a command of apt or dpkg that the module judges itself. apt waits for dpkg's lock, but not for those of its
+/// lists and downloads, and dpkg waits for none: where another takes one of them meanwhile, it is run again.
+pub(crate) fn exec(argv: Vec<String>, lock_timeout_s: u64) -> Exec {
+    let said = if argv[0] == "dpkg" { "locked by another process" } else { "Could not get lock" };
+    Exec {
+        argv,
+        env: vec![("LC_ALL".to_owned(), "C".to_owned())],
+        chdir: Some("/".to_owned()),
+        expect: Expect::Any,
+        again: Some(Again { said: said.to_owned(), for_s: lock_timeout_s }),
+        ..Exec::default()
+    }
+}
 
 impl Args {
     /// Returns a command line of `apt-get` with what the arguments ask of all of them.
@@ -41,17 +55,10 @@ impl Args {
 
     /// Returns the changes that run an apt command. How it ended is judged when the task is planned again.
     pub(super) fn run(&self, host: &dyn Host, argv: Vec<String>) -> Result<Vec<Change>, Error> {
-        let exec = Change::Exec(Exec {
-            argv,
-            env: vec![
-                ("DEBIAN_FRONTEND".into(), "noninteractive".into()),
-                ("DEBIAN_PRIORITY".into(), "critical".into()),
-                ("LC_ALL".into(), "C".into()),
-            ],
-            chdir: Some("/".into()),
-            expect: Expect::Any,
-            ..Exec::default()
-        });
+        let mut exec = exec(argv, self.lock_timeout);
+        let quiet = [("DEBIAN_FRONTEND", "noninteractive"), ("DEBIAN_PRIORITY", "critical")];
+        exec.env.splice(0..0, quiet.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        let exec = Change::Exec(exec);
         let Some(code) = self.policy_rc_d else { return Ok(vec![exec]) };
         // invoke-rc.d asks this program whether a service may start.
         let script = format!("#!/bin/sh\n{POLICY_MARK}\nexit {code}\n");

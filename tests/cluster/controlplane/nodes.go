@@ -51,9 +51,10 @@ func runNodes() int {
 	flags := flag.NewFlagSet("nodes", flag.ExitOnError)
 	kubeconfig := flags.String("kubeconfig", "", "how to reach the cluster")
 	dir := flags.String("dir", "", "folder of node files")
+	taken := flags.String("taken", "", "folder that gets a copy of each node file once the node is as it says")
 	_ = flags.Parse(os.Args[1:])
-	if *kubeconfig == "" || *dir == "" {
-		return fail(errors.New("`nodes` needs --kubeconfig and --dir"))
+	if *kubeconfig == "" || *dir == "" || *taken == "" {
+		return fail(errors.New("`nodes` needs --kubeconfig, --dir and --taken"))
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
@@ -61,7 +62,7 @@ func runNodes() int {
 	if err != nil {
 		return fail(err)
 	}
-	standIn.follow(ctx, *dir)
+	standIn.follow(ctx, *dir, *taken)
 	return 0
 }
 
@@ -113,8 +114,8 @@ func newStandIn(ctx context.Context, kubeconfig string) (*standIn, error) {
 	return s, nil
 }
 
-// follow starts, changes and removes nodes as their files come, change and go.
-func (s *standIn) follow(ctx context.Context, dir string) {
+// follow starts, changes and removes nodes as their files come, change and go, and copies to taken what it has done.
+func (s *standIn) follow(ctx context.Context, dir, taken string) {
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
 	seen := map[string]string{}
@@ -124,6 +125,9 @@ func (s *standIn) follow(ctx context.Context, dir string) {
 		} else if !maps.Equal(now, seen) {
 			s.reconcile(ctx, seen, now)
 			seen = now
+			if err := writeFolder(taken, now); err != nil {
+				klog.ErrorS(err, "Can't tell which node files are done", "dir", taken)
+			}
 		}
 		select {
 		case <-ctx.Done():
@@ -148,6 +152,25 @@ func readFolder(dir string) (map[string]string, error) {
 		files[entry.Name()] = string(text)
 	}
 	return files, nil
+}
+
+// writeFolder makes dir hold exactly these files.
+func writeFolder(dir string, files map[string]string) error {
+	before, err := readFolder(dir)
+	if err != nil {
+		return err
+	}
+	for name := range before {
+		if _, stays := files[name]; !stays {
+			err = errors.Join(err, os.Remove(filepath.Join(dir, name)))
+		}
+	}
+	for name, text := range files {
+		if old, is := before[name]; !is || old != text {
+			err = errors.Join(err, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+		}
+	}
+	return err
 }
 
 func (s *standIn) reconcile(ctx context.Context, before, now map[string]string) {

@@ -59,7 +59,7 @@ cluster_up() {
 # Decides a new cluster's address and ports, and makes its credentials.
 settle() {
     local address=$1 port=$2 etcd
-    mkdir -p "$state/nodes"
+    mkdir -p "$state/nodes" "$state/taken"
     chmod 755 "$state"
     port=${port:-$(free_port "$address" 6443)}
     etcd=$(free_port 127.0.0.1 2379)
@@ -153,7 +153,7 @@ part_start() {
                 --leader-elect=false --secure-port=0 --profiling=false
             ;;
         nodes)
-            process_start nodes "$bin/lab" nodes --kubeconfig "$keys/nodes.kubeconfig" --dir "$state/nodes"
+            process_start nodes "$bin/lab" nodes --kubeconfig "$keys/nodes.kubeconfig" --dir "$state/nodes" --taken "$state/taken"
             ;;
         *) die "unknown part \`${1:-}\`, expected one of ${parts[*]}" ;;
     esac

@@ -40,7 +40,7 @@ nodes_are_there() {
     [[ -z $(comm -23 <(printf 'node/%s\n' "$@" | sort) <(admin get nodes -o name | sort)) ]]
 }
 
-# node_set NAME KEY=VALUE...: gives keys of a node other values.
+# node_set NAME KEY=VALUE...: gives keys of a node other values, and waits until it goes by them.
 node_set() {
     local name=$1 pair text scratch
     shift
@@ -55,6 +55,8 @@ node_set() {
     scratch=$(mktemp -d "$state/.nodes.XXXXXX")
     printf '%s\n' "$text" >"$scratch/$name"
     nodes_accept "$scratch"
+    process_pid nodes >/dev/null || return 0
+    await "$node_limit" "node \`$name\` as it was set" cmp -s "$state/nodes/$name" "$state/taken/$name"
 }
 
 # node_remove NAME...: deletes nodes, and waits until the API has them no longer.
