@@ -20,6 +20,10 @@ lint:
     cargo fmt --all --check
     cargo clippy --workspace --all-targets --features labs -- -D warnings
 
+# Measure against the least that SSH allows, and against peers (as root)
+bench *ARGUMENTS:
+    bench/run {{ARGUMENTS}}
+
 # Write the generated pages and schemas
 docs:
     UPDATE_DOCS=1 cargo test --test docs
