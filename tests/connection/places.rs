@@ -137,8 +137,7 @@ fn an_architecture_without_an_agent() {
     let user = User::new("/bin/bash");
     let sshd = Sshd::start("");
     std::fs::create_dir(user.home.join("bin")).expect("a folder");
-    std::fs::write(user.home.join("bin/uname"), "#!/bin/sh\n[ \"$1\" = -s ] && echo Linux || echo riscv64\n")
-        .expect("write");
+    std::fs::write(user.home.join("bin/uname"), "#!/bin/sh\necho Linux riscv64\n").expect("write");
     must("chmod", &["0755", user.home.join("bin/uname").to_str().expect("a path")]);
     std::fs::write(user.home.join(".bashrc"), "PATH=$HOME/bin:$PATH\n").expect("write");
     let unreachable = fault(&sshd.target(&user.name));

@@ -31,6 +31,8 @@ pub(super) struct Login<'a> {
     deadline: Instant,
     tried: Vec<String>,
     elsewhere: Option<String>,
+    /// A key's file that was tried before the host was asked what it takes.
+    tried_first: Option<PathBuf>,
 }
 
 /// Answers each question that hides its answer.
@@ -50,7 +52,7 @@ impl<'a> Login<'a> {
         password: Option<&'a str>,
         deadline: Instant,
     ) -> Login<'a> {
-        Login { session, socket, route, password, deadline, tried: Vec::new(), elsewhere: None }
+        Login { session, socket, route, password, deadline, tried: Vec::new(), elsewhere: None, tried_first: None }
     }
 
     /// Logs in by whatever both sides have.
@@ -68,6 +70,9 @@ impl<'a> Login<'a> {
     }
 
     fn attempt(&mut self) -> Result<(), String> {
+        if self.by_likely_key()? {
+            return Ok(());
+        }
         let user = &self.route.user;
         let methods = self.wait(|| self.session.auth_methods(user).map(str::to_owned));
         if self.session.authenticated() {
@@ -160,12 +165,25 @@ impl<'a> Login<'a> {
         if by_agent(self, true)? {
             return Ok(true);
         }
-        for path in &files {
+        for path in files.iter().filter(|path| self.tried_first.as_ref() != Some(*path)).collect::<Vec<_>>() {
             if self.by_file(path)? {
                 return Ok(true);
             }
         }
         Ok(!self.route.identities_only && by_agent(self, false)?)
+    }
+
+    /// Tries the key that would be tried first anyway, without asking what the host takes: a round trip less.
+    fn by_likely_key(&mut self) -> Result<bool, String> {
+        let Some(path) = self.route.identity_files.first().filter(|_| self.route.methods.contains(&"publickey")) else {
+            return Ok(false);
+        };
+        // A key of the agent comes before it, and one that takes a passphrase is worth the question first.
+        if self.route.agent.is_some() || !Key::read(path).is_ok_and(|key| !key.encrypted) {
+            return Ok(false);
+        }
+        self.tried_first = Some(path.clone());
+        self.by_file(path)
     }
 
     fn by_file(&mut self, path: &Path) -> Result<bool, String> {

@@ -165,9 +165,13 @@ fn entries(text: &str, path: &Path, name: &str) -> Vec<Entry> {
             words.next();
         }
         let names = words.next()?;
+        // First, for a file may hold thousands of hosts.
+        if !names_match(names, name) {
+            return None;
+        }
         let kind = words.next()?.to_owned();
         let blob = STANDARD.decode(words.next()?).ok()?;
-        names_match(names, name).then(|| Entry { mark, kind, blob, path: path.to_owned(), line })
+        Some(Entry { mark, kind, blob, path: path.to_owned(), line })
     };
     numbered.filter_map(entry).collect()
 }

@@ -7,7 +7,7 @@ mod known_hosts;
 mod patience;
 
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
@@ -128,12 +128,13 @@ impl Session {
             self.socket.wait(session, deadline, || channel.request_pty("dumb", None, None)).map_err(fault)?;
         }
         let line = order.text.line();
-        self.socket.wait(session, deadline, || channel.exec(&line)).map_err(fault)?;
-        self.socket.quick.store(false, Ordering::Relaxed);
+        // The host's consent is not waited for: what the program is told follows at once, and saves a round trip.
+        let started = self.socket.until(session, deadline, BlockDirections::Inbound, || channel.exec(&line));
+        let starting = started.map_err(fault)?.is_none().then_some(line);
         if matches!(order.text, Text::Plain(_)) {
             keeper::watch(&self.socket, session, &channel);
         }
-        Ok(Box::new(SshPipe { session: session.clone(), socket: self.socket.clone(), channel }))
+        Ok(Box::new(SshPipe { session: session.clone(), socket: self.socket.clone(), channel, starting }))
     }
 }
 
@@ -189,8 +190,11 @@ fn resolve(target: &Target, route: &Route, deadline: Instant) -> Result<Vec<Sock
         let message = format!("look up `{}` of `{}`: {message}", route.address, target.host);
         Unreachable::new(UnreachableKind::Resolve, message)
     };
-    let (sender, found) = mpsc::channel();
     let (name, port) = (route.address.trim_start_matches('[').trim_end_matches(']').to_owned(), route.port);
+    if let Ok(address) = name.parse::<IpAddr>() {
+        return Ok(vec![SocketAddr::new(address, port)]);
+    }
+    let (sender, found) = mpsc::channel();
     thread::spawn(move || sender.send((name.as_str(), port).to_socket_addrs().map(Vec::from_iter)));
     match found.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
         Ok(Ok(addresses)) if addresses.is_empty() => Err(fault("it has no address".to_owned())),
@@ -277,6 +281,21 @@ impl Socket {
             }
         }
     }
+
+    /// As [`Socket::wait`], but returns `None` once all that is left is to wait in this direction.
+    fn until<T>(
+        &self,
+        session: &ssh2::Session,
+        deadline: Instant,
+        left: BlockDirections,
+        mut operation: impl FnMut() -> Result<T, ssh2::Error>,
+    ) -> Result<Option<T>, ssh2::Error> {
+        let stop = |result: Result<T, ssh2::Error>| match result {
+            Err(error) if error.code() == ErrorCode::Session(AGAIN) && session.block_directions() == left => Ok(None),
+            other => other.map(Some),
+        };
+        self.wait(session, deadline, || stop(operation()))
+    }
 }
 
 /// A program on the host.
@@ -284,11 +303,29 @@ struct SshPipe {
     session: ssh2::Session,
     socket: Arc<Socket>,
     channel: ssh2::Channel,
+    /// The line that starts it, while the host has not said that it does.
+    starting: Option<String>,
+}
+
+impl SshPipe {
+    /// Waits until the host has started the program.
+    fn started(&mut self, deadline: Instant) -> io::Result<()> {
+        let Some(line) = self.starting.take() else { return Ok(()) };
+        let (session, channel) = (&self.session, &mut self.channel);
+        let started = self.socket.wait(session, deadline, || channel.exec(&line));
+        self.socket.quick.store(false, Ordering::Relaxed);
+        started.map_err(|error| match error.code() {
+            ErrorCode::Session(AGAIN) => io::ErrorKind::TimedOut.into(),
+            ErrorCode::Session(_) | ErrorCode::SFTP(_) => io::Error::from(error),
+        })
+    }
 }
 
 impl Pipe for SshPipe {
     fn read(&mut self, buffer: &mut [u8], deadline: Instant) -> io::Result<Came> {
-        let _busy = self.socket.busy();
+        let socket = self.socket.clone();
+        let _busy = socket.busy();
+        self.started(deadline)?;
         let mut heard = Instant::now();
         loop {
             match self.channel.read(buffer) {
@@ -353,7 +390,9 @@ impl Pipe for SshPipe {
     }
 
     fn ending(&mut self, deadline: Instant) -> Option<Ending> {
-        let _busy = self.socket.busy();
+        let socket = self.socket.clone();
+        let _busy = socket.busy();
+        self.started(deadline).ok()?;
         let (session, channel) = (&self.session, &mut self.channel);
         // The status comes after the output's end and before the channel's.
         self.socket.wait(session, deadline, || channel.close()).ok()?;
