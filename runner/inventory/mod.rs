@@ -10,7 +10,7 @@ mod yaml;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use indexmap::IndexMap;
+use indexmap::{IndexMap, IndexSet};
 
 pub use pattern::{Glob, joined};
 pub use read::{Reader, Reading, read};
@@ -55,7 +55,7 @@ struct Group {
     /// From `group_vars/` beside the inventory, then beside the playbook.
     files: [Arc<Map>; 2],
     children: Vec<Name>,
-    hosts: Vec<Name>,
+    hosts: IndexSet<Name>,
     /// `ansible_group_priority`: of groups of the same depth the higher one wins.
     priority: i64,
 }
@@ -111,16 +111,15 @@ impl Inventory {
     /// Puts a host into a group; both come to be where they were not.
     fn put(&mut self, host: &str, group: &str, place: Place) -> bool {
         self.host(host, place);
-        let members = &mut self.group(group).hosts;
-        let new = members.iter().all(|member| &**member != host);
-        if new {
-            members.push(host.into());
+        self.group(group);
+        let (Some(host), Some(group)) = (self.host_name(host), self.groups.get_key_value(group)) else { return false };
+        let group = group.0.clone();
+        if let Some(known) = self.hosts.get_mut(&host).map(|host| &mut host.groups)
+            && !known.contains(&group)
+        {
+            known.push(group.clone());
         }
-        let groups = &mut self.host(host, place).groups;
-        if groups.iter().all(|known| &**known != group) {
-            groups.push(group.into());
-        }
-        new
+        self.groups.get_mut(&group).is_some_and(|group| group.hosts.insert(host))
     }
 
     /// Makes one group a child of another.
@@ -184,7 +183,7 @@ impl Inventory {
                 |host: &&Name| self.hosts[*host].groups.iter().all(|group| matches!(&**group, ALL | UNGROUPED));
             return self.host_list().iter().filter(lonely).cloned().collect();
         }
-        let mut hosts: indexmap::IndexSet<Name> = indexmap::IndexSet::new();
+        let mut hosts: IndexSet<Name> = IndexSet::new();
         for group in self.below(group) {
             hosts.extend(self.groups.get(&group).into_iter().flat_map(|group| group.hosts.iter().cloned()));
         }

@@ -1,5 +1,6 @@
 //! Patterns that choose hosts: `a:b`, `a,b`, `:&`, `:!`, `~regex`, globs, `g[0]`, `g[1:3]`, `@file`.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::Inventory;
@@ -68,13 +69,13 @@ impl Inventory {
         let known = |name: &str| {
             self.hosts.contains_key(name) || self.groups.contains_key(name) || crate::execute::is_this_machine(name)
         };
-        let all: Vec<&str> = self.hosts.keys().chain(self.groups.keys()).map(|name| &**name).collect();
+        let all = || self.hosts.keys().chain(self.groups.keys()).map(|name| &**name);
         parts
             .iter()
             .filter_map(|part| plain(part))
             .filter(|name| !known(name))
             .map(|name| {
-                let meant = nearest(&name, all.iter().copied()).map(str::to_owned);
+                let meant = nearest(&name, all()).map(str::to_owned);
                 (name, meant)
             })
             .collect()
@@ -91,11 +92,11 @@ impl Inventory {
             chosen.extend(self.named(part)?);
         }
         for part in parts.iter().filter_map(|part| part.strip_prefix('&')) {
-            let both = self.named(part)?;
+            let both: HashSet<Arc<str>> = self.named(part)?.into_iter().collect();
             chosen.retain(|host| both.contains(host));
         }
         for part in parts.iter().filter_map(|part| part.strip_prefix('!')) {
-            let without = self.named(part)?;
+            let without: HashSet<Arc<str>> = self.named(part)?.into_iter().collect();
             chosen.retain(|host| !without.contains(host));
         }
         Ok(chosen.into_iter().collect())

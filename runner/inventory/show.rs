@@ -148,7 +148,9 @@ impl<'a> Show<'a> {
         let hosts = match group {
             ALL => Vec::new(),
             UNGROUPED => self.inventory.hosts_of(UNGROUPED),
-            _ => self.inventory.groups.get(group).map(|group| group.hosts.clone()).unwrap_or_default(),
+            _ => {
+                self.inventory.groups.get(group).map(|group| group.hosts.iter().cloned().collect()).unwrap_or_default()
+            }
         };
         hosts.into_iter().filter(|host| self.hosts.contains(host)).collect()
     }
