@@ -438,7 +438,8 @@ impl ItemRun<'_> {
         let answer = self.world.connections.with(&reach.target, |connection| {
             connection.run(reach.become_.as_ref(), request, contents, &|line| self.alive(line))
         });
-        Ok(Map::from_json(answer.map_err(|error| Failure::Unreachable(error.message))?))
+        let answer = answer.map_err(|error| Failure::Unreachable(error.message))?;
+        Ok(if answer.contains_key("ansible_facts") { crate::vars::alike::map(answer) } else { Map::from_json(answer) })
     }
 
     /// Asks for a job's end until it has come or its time is up.

@@ -1,5 +1,6 @@
 //! Variables during one task on one host: layers from strongest to weakest, looked up when asked for.
 
+pub mod alike;
 mod cache;
 mod magic;
 
