@@ -62,6 +62,12 @@ fn an_answer_is_hashed_as_crypt_does() {
     let random = project.read("seen");
     assert_eq!(random.split('$').nth(3).map(str::len), Some(5), "{random}");
     assert!(verified("sesame", &random) && !verified("sesam", &random), "{random}");
+    for (scheme, begin) in [("bcrypt", "$2b$12$"), ("md5_crypt", "$1$")] {
+        let project = asking(&format!("{{name: answer, encrypt: {scheme}}}"));
+        project.converse("site.yml", &[("answer:", "*sesame")]);
+        let hash = project.read("seen");
+        assert!(hash.starts_with(begin) && verified("sesame", &hash) && !verified("sesam", &hash), "{hash}");
+    }
 }
 
 /// Asks the system's own crypt(3), by Perl.

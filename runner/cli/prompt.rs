@@ -79,8 +79,10 @@ fn typed(prompt: &Prompt, default: Option<&Value>) -> Option<String> {
 
 /// Returns the hash of what was typed: data, since no template is in it.
 fn hashed(prompt: &Prompt, sort: &str, plain: &str) -> Result<Value, String> {
-    let salt = prompt.salt.clone().map_or_else(|| crate::template::random_salt(prompt.salt_size), Ok);
-    let hash = salt.and_then(|salt| crate::template::crypted(plain, sort, &salt, None));
+    let hash = crate::template::Scheme::named(sort).and_then(|scheme| {
+        let salt = prompt.salt.clone().map_or_else(|| scheme.random_salt(Some(prompt.salt_size)), Ok)?;
+        scheme.hash(plain, &salt, None, None)
+    });
     hash.map(|hash| Value::Str(Str::data(hash))).map_err(|error| format!("`vars_prompt` of `{}`: {error}", prompt.name))
 }
 

@@ -210,7 +210,7 @@ impl Loader {
                 }
             }
             if let Some(encrypt) = item.get("encrypt")
-                && let Err(message) = crate::template::scheme_of(&encrypt.text())
+                && let Err(message) = crate::template::Scheme::named(&encrypt.text())
             {
                 self.problem(Diagnostic::error(encrypt.place, format!("`encrypt`: {message}")));
             }

@@ -35,7 +35,7 @@ use std::sync::Arc;
 pub use error::TemplateError;
 use evaluate::{Code, Context, Evaluator};
 pub use files::FileOptions;
-pub(crate) use filters::hashing::{crypted, random_salt, scheme_of};
+pub(crate) use filters::crypt::Scheme;
 use live::Live;
 
 use crate::source::{Diagnostic, Place};

@@ -2,6 +2,7 @@
 
 pub(super) mod choose;
 pub(super) mod collections;
+pub(super) mod crypt;
 mod data;
 pub(super) mod hashing;
 mod lists;

@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use super::expanded_home;
 use super::files::terms;
 use crate::template::call::{Call, Lookup, callable};
-use crate::template::filters::hashing::{crypted, random_salt};
+use crate::template::filters::crypt::Scheme;
 use crate::template::filters::random::Source;
 use crate::template::live::{Live, Result};
 
@@ -25,6 +25,8 @@ struct Wanted {
     length: usize,
     marks: Vec<String>,
     encrypt: Option<String>,
+    /// The version of bcrypt.
+    ident: Option<String>,
     seed: Option<String>,
 }
 
@@ -33,7 +35,13 @@ fn password(call: &mut Call<'_>) -> Result<Vec<Live>> {
 }
 
 fn one(call: &Call<'_>, term: &str) -> Result<String> {
-    let mut wanted = Wanted { length: 20, marks: vec![], encrypt: call.text_at(2)?, seed: call.text_at(4)? };
+    let mut wanted = Wanted {
+        length: 20,
+        marks: vec![],
+        encrypt: call.text_at(2)?,
+        ident: call.text_at(3)?,
+        seed: call.text_at(4)?,
+    };
     // The path comes first, and may hold blanks; settings come after it.
     let words: Vec<&str> = term.split(' ').collect();
     let is_setting = |word: &&str| {
@@ -53,7 +61,7 @@ fn one(call: &Call<'_>, term: &str) -> Result<String> {
             "chars" => marks = Some(marks_of(&value)),
             "encrypt" => wanted.encrypt = Some(value),
             "seed" => wanted.seed = Some(value),
-            "ident" => {}
+            "ident" => wanted.ident = Some(value),
             _ => return Err(call.fault(format!("no argument named `{name}`"))),
         }
     }
@@ -120,10 +128,13 @@ fn made(playbook: &Path, path: &str, wanted: &Wanted) -> std::result::Result<Str
         return Ok(plain);
     };
     let had_salt = salt.is_some();
-    let salt = salt.map_or_else(|| random_salt(16), Ok)?;
-    let hash = crypted(&plain, sort, &salt, None)?;
+    let scheme = Scheme::named(sort)?;
+    let salt = salt.map_or_else(|| scheme.random_salt(None), Ok)?;
+    let hash = scheme.hash(&plain, &salt, None, wanted.ident.as_deref())?;
     if !had_salt && is_kept {
-        write(&path, &format!("{plain} salt={salt}"))?;
+        let ident = wanted.ident.as_deref().or((scheme == Scheme::Bcrypt).then_some("2b"));
+        let ident = ident.map_or_else(String::new, |ident| format!(" ident={ident}"));
+        write(&path, &format!("{plain} salt={salt}{ident}"))?;
     }
     Ok(hash)
 }
