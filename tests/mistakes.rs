@@ -454,7 +454,7 @@ error: `connection: winrm` is not supported: `ssh`, `smart`, `paramiko`, `parami
 
 error: 3 mistakes found; nothing was run",
     );
-    let play = "- hosts: all\n  strategy: fre\n  order: sortd\n  serial: [1, many]\n  vars_prompt: [{name: p, encrypt: md5}]\n  \
+    let play = "- hosts: all\n  strategy: fre\n  order: sortd\n  serial: [1, many]\n  vars_prompt: [{name: p, encrypt: des}]\n  \
                 vars_files: [absent.yml]\n  tasks: []\n";
     let project = Project::new("words of a play", &[("site.yml", play)]);
     let (status, stderr) = project.run(&[]);
@@ -463,7 +463,7 @@ error: 3 mistakes found; nothing was run",
         "`order: sortd` is not supported",
         "did you mean `sorted`?",
         "`serial` is a number of hosts, a percentage or a list of them, not `many`\n --> site.yml:4:15",
-        "`encrypt`: hash type `md5` is not supported; use sha512 or sha256\n --> site.yml:5:36",
+        "`encrypt`: hash type `des` is not supported; use sha512, sha256, bcrypt or md5_crypt\n --> site.yml:5:36",
         "no file of variables `absent.yml`\n --> site.yml:6:16",
     ] {
         assert!(stderr.contains(told), "no `{told}` in {stderr}");
@@ -526,4 +526,20 @@ fn defaults_of_modules_that_are_not_there() {
         "{stderr}"
     );
     assert_eq!(status, Some(4));
+}
+
+#[test]
+fn a_task_that_is_meant_to_fail_is_warned_of_and_run() {
+    let play = "- hosts: web1\n  gather_facts: false\n  tasks:\n    - {file: {pth: x}, register: r, ignore_errors: true}\n    \
+                - {ping: {data: [1]}, register: s, failed_when: s is not failed}\n    - assert: {that: [r is failed, s is not failed]}\n";
+    let project = Project::new("awaited", &[("site.yml", play)]);
+    let (status, stderr) = project.run(&[]);
+    assert_eq!(status, Some(0), "{stderr}");
+    for told in ["warning: unknown field `pth`", " --> site.yml:4:15", "the task will fail", " --> site.yml:5:21"] {
+        assert!(stderr.contains(told), "no `{told}` in {stderr}");
+    }
+    // Nobody looks at the result of this one.
+    let play = play.replace("register: r, ", "");
+    let (status, stderr) = Project::new("unawaited", &[("site.yml", &play)]).run(&[]);
+    assert_eq!((status, stderr.contains("error: unknown field `pth`")), (Some(4), true), "{stderr}");
 }

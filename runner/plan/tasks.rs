@@ -5,15 +5,17 @@ use kubeon_modules::{DecodeError, Step};
 use super::visit;
 use crate::action;
 use crate::playbook::{Item, Keyword, LoopKind, Play, Shape, Task, Where};
-use crate::source::{Diagnostic, Place, nearest};
+use crate::source::{Diagnostic, Place, Severity, nearest};
 use crate::template;
 use crate::value::{Map, Value};
 use crate::yaml::Node;
 
 pub(super) fn check(items: &[Item], problems: &mut Vec<Diagnostic>) {
     visit(items, &mut |task| {
-        arguments(task, problems);
-        combination(task, problems);
+        let mut found = Vec::new();
+        arguments(task, &mut found);
+        combination(task, &mut found);
+        problems.extend(found.into_iter().map(|problem| if may_fail(task) { awaited(problem) } else { problem }));
         applied(task, problems);
         templates(task, problems);
         register(task, problems);
@@ -21,6 +23,18 @@ pub(super) fn check(items: &[Item], problems: &mut Vec<Diagnostic>) {
     });
     // Keywords and variables of blocks, once each.
     blocks(items, problems);
+}
+
+/// Whether somebody looks at the result of a task that fails, as tests of a module do: then it is theirs to fail.
+fn may_fail(task: &Task) -> bool {
+    let has = |keyword| task.keywords.get(keyword).is_some();
+    has(Keyword::Register) && (has(Keyword::IgnoreErrors) || has(Keyword::FailedWhen))
+}
+
+fn awaited(mut problem: Diagnostic) -> Diagnostic {
+    problem.severity = Severity::Warning;
+    let meant = problem.help.take().map_or_else(String::new, |help| format!("{help} As it is, "));
+    problem.help(format!("{meant}the task will fail, which `ignore_errors` or `failed_when` may let pass"))
 }
 
 /// Checks the play's own templates.
