@@ -334,12 +334,17 @@ fn a_mistake_on_the_command_line_has_a_status_of_its_own() {
         (&["absent.yml"], 1, "no playbook `absent.yml`"),
         (&["site.yml", "-i", "absent"], 1, "no inventory `absent`"),
         (&["site.yml", "--resume", "--retry"], 2, "cannot be used with"),
+        (&["site.yml", "-k", "--conn-pass-file", "file"], 2, "'--ask-pass' cannot be used with"),
+        (&["site.yml", "-J", "--vault-pass-file", "file"], 2, "'--ask-vault-pass' cannot be used with"),
+        (&["site.yml", "--ask", "file"], 2, "unexpected argument '--ask'"),
         (&["site.yml", "--vault-password-file", "absent"], 1, "read the vault password from `absent`"),
     ] {
         let ran = ran(arguments);
         assert_eq!(ran.code, code, "{arguments:?}: {ran:?}");
         assert!(ran.stderr.contains(says), "{arguments:?}: {ran:?}");
     }
+    // A long one may be cut short where it stays clear.
+    assert_eq!(ran(&["site.yml", "--list-h", "--syn", "--extra", "a=1"]).stdout, "\nplaybook: site.yml\n");
     // Those that mean nothing here are taken all the same.
     assert_eq!(ran(&["site.yml", "--scp-extra-args", "-l 1000", "--sftp-extra-args=-f"]).code, 0);
 }

@@ -190,6 +190,18 @@ fn one_host_is_shown_with_its_variables() {
     let beside = show(&project, &["-i", "inv", "--host", "ga", "--playbook-dir", "play", "-y"]);
     assert_eq!(beside.stdout, "beside: playbook\ngpus: 8\nkind: gpu\n");
     assert_eq!(show(&project, &["-i", "inv", "--host", "nobody"]).code, 5);
+    // What is typed is over all that is written, for every host.
+    let typed = ["--inventory-file", "inv", "-e", "gpus=9 own=1"];
+    let with = |arguments: &[&str]| show(&project, &[&typed[..], arguments].concat()).stdout;
+    assert_eq!(with(&["--ho", "ga", "-y"]), "gpus: '9'\nkind: gpu\nown: '1'\n");
+    assert!(
+        with(&["--graph", "--vars"]).contains("--ga\n  |  |  |  |--{gpus = 9}\n"),
+        "{}",
+        with(&["--graph", "--vars"])
+    );
+    assert!(!with(&["--list", "--export"]).contains("own"));
+    let refused = with(&["--list", "--toml"]);
+    assert_eq!(refused, "");
 }
 
 #[test]

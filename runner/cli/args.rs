@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 use super::doctor_args::DoctorArguments;
+use super::reach_args::{ReachArguments, VaultArguments};
 
 /// Run Ansible-style playbooks over an inventory, in parallel over SSH; nothing is needed on the targets.
 #[derive(Debug, Parser)]
@@ -12,6 +13,7 @@ use super::doctor_args::DoctorArguments;
     name = "kubeon-run",
     version,
     args_conflicts_with_subcommands = true,
+    infer_long_args = true,
     subcommand_precedence_over_arg = true,
     arg_required_else_help = true,
     after_help = "Exit status: 0 all well, 1 error, 2 a host failed or an option is wrong, 4 a host could not be reached or a \
@@ -28,13 +30,15 @@ pub struct Arguments {
 #[expect(clippy::large_enum_variant, reason = "there is one of it in a run")]
 pub enum Command {
     /// Find every mistake that can be found without connecting to a host.
+    #[command(infer_long_args = true)]
     Check(RunArguments),
     /// Say why a node's GPU is not seen: every link from the PCI bus to the pod, and how to mend the one that is broken.
     Doctor(Box<DoctorArguments>),
     /// Run one module on hosts, as ansible does.
-    #[command(override_usage = "kubeon-run adhoc PATTERN [-m MODULE] [-a ARGUMENTS] [OPTIONS]")]
+    #[command(infer_long_args = true, override_usage = "kubeon-run adhoc PATTERN [-m MODULE] [-a ARGUMENTS] [OPTIONS]")]
     Adhoc(Box<AdhocArguments>),
     /// Show the inventory, as ansible-inventory does.
+    #[command(infer_long_args = true)]
     Inventory(InventoryArguments),
     /// Show a module's page, or the list of modules.
     Doc { module: Option<String> },
@@ -73,15 +77,6 @@ pub struct RunArguments {
     /// Playbooks to run, one after another.
     pub playbooks: Vec<PathBuf>,
 
-    /// Inventory: a file, a folder, a script, or hosts with commas; may be given several times.
-    #[arg(short, long = "inventory", visible_alias = "inventory-file", value_name = "INVENTORY")]
-    pub inventory: Vec<String>,
-    /// Further limit the hosts to this pattern.
-    #[arg(short, long, value_name = "PATTERN")]
-    pub limit: Vec<String>,
-    /// Set variables: key=value words, YAML or JSON, or @FILE.
-    #[arg(short, long = "extra-vars", value_name = "VARS")]
-    pub extra_vars: Vec<String>,
     /// Only run tasks with these tags.
     #[arg(short, long, value_name = "TAGS")]
     pub tags: Vec<String>,
@@ -94,54 +89,6 @@ pub struct RunArguments {
     /// Show differences in files.
     #[arg(short = 'D', long)]
     pub diff: bool,
-    /// How many hosts are worked on at once [default: 50].
-    #[arg(short, long)]
-    pub forks: Option<usize>,
-    /// Connect as this user.
-    #[arg(short, long = "user", value_name = "USER")]
-    pub user: Option<String>,
-    /// Ask for the connection's password.
-    #[arg(short = 'k', long = "ask-pass")]
-    pub ask_pass: bool,
-    /// Ask for the password of sudo, su or doas.
-    #[arg(short = 'K', long = "ask-become-pass")]
-    pub ask_become_pass: bool,
-    /// Run tasks as another user.
-    #[arg(short = 'b', long = "become")]
-    pub become_: bool,
-    /// How to become that user [default: sudo].
-    #[arg(long, value_name = "METHOD")]
-    pub become_method: Option<String>,
-    /// Which user to become [default: root].
-    #[arg(long, value_name = "USER")]
-    pub become_user: Option<String>,
-    /// Read the connection's password from a file.
-    #[arg(long, visible_alias = "conn-pass-file", value_name = "FILE")]
-    pub connection_password_file: Option<PathBuf>,
-    /// Read the password of sudo, su or doas from a file.
-    #[arg(long, visible_alias = "become-pass-file", value_name = "FILE")]
-    pub become_password_file: Option<PathBuf>,
-    /// Authenticate with this key.
-    #[arg(long, visible_alias = "key-file", value_name = "FILE")]
-    pub private_key: Option<PathBuf>,
-    /// How to connect: ssh, openssh, local, docker, podman, kubectl, chroot [default: ssh].
-    #[arg(short, long, value_name = "KIND")]
-    pub connection: Option<String>,
-    /// Seconds a connection may take [default: 10].
-    #[arg(short = 'T', long, value_name = "SECONDS")]
-    pub timeout: Option<f64>,
-    /// Arguments for every SSH connection, such as -o ProxyJump=….
-    #[arg(long, value_name = "ARGS", allow_hyphen_values = true)]
-    pub ssh_common_args: Option<String>,
-    /// Further arguments for ssh.
-    #[arg(long, value_name = "ARGS", allow_hyphen_values = true)]
-    pub ssh_extra_args: Option<String>,
-    /// Taken and not used: no scp is run.
-    #[arg(long, value_name = "ARGS", allow_hyphen_values = true, hide = true)]
-    pub scp_extra_args: Option<String>,
-    /// Taken and not used: no sftp is run.
-    #[arg(long, value_name = "ARGS", allow_hyphen_values = true, hide = true)]
-    pub sftp_extra_args: Option<String>,
     /// Say more; -vvv shows arguments, -vvvv connections.
     #[arg(short, long, action = ArgAction::Count)]
     pub verbose: u8,
@@ -169,15 +116,6 @@ pub struct RunArguments {
     /// Forget facts that were kept from earlier runs.
     #[arg(long)]
     pub flush_cache: bool,
-    /// Ask for the vault password.
-    #[arg(short = 'J', long, visible_alias = "ask-vault-password")]
-    pub ask_vault_pass: bool,
-    /// Read a vault password from a file or a program.
-    #[arg(long, visible_alias = "vault-pass-file", value_name = "FILE")]
-    pub vault_password_file: Vec<PathBuf>,
-    /// A vault password's id and source: ID@FILE or ID@prompt.
-    #[arg(long, value_name = "ID@SOURCE")]
-    pub vault_id: Vec<String>,
     /// Folders that hold modules of one's own.
     #[arg(short = 'M', long, value_name = "FOLDERS")]
     pub module_path: Vec<String>,
@@ -190,6 +128,8 @@ pub struct RunArguments {
     /// Only the hosts that failed or could not be reached in the last run of the same playbooks.
     #[arg(long)]
     pub retry: bool,
+    #[command(flatten)]
+    pub reach: ReachArguments,
 }
 
 #[derive(Debug, Args)]
@@ -209,6 +149,9 @@ pub struct AdhocArguments {
     /// One line for each host.
     #[arg(short, long)]
     pub one_line: bool,
+    /// Seconds after which the task fails [default: none].
+    #[arg(long, value_name = "SECONDS")]
+    pub task_timeout: Option<u64>,
     /// Where a playbook would lie: roles, group_vars and library are looked for there.
     #[arg(long, value_name = "FOLDER")]
     pub playbook_dir: Option<PathBuf>,
@@ -219,7 +162,7 @@ pub struct AdhocArguments {
 #[derive(Debug, Args)]
 pub struct InventoryArguments {
     /// Inventory: a file, a folder, a script, or hosts with commas.
-    #[arg(short, long = "inventory", value_name = "INVENTORY")]
+    #[arg(short, long = "inventory", visible_alias = "inventory-file", value_name = "INVENTORY")]
     pub inventory: Vec<String>,
     /// Everything, as JSON.
     #[arg(long, group = "what")]
@@ -231,7 +174,7 @@ pub struct InventoryArguments {
     #[arg(long, group = "what")]
     pub graph: bool,
     /// More words about how the inventory is read.
-    #[arg(short, long, action = clap::ArgAction::Count)]
+    #[arg(short, long, action = ArgAction::Count)]
     pub verbose: u8,
     /// With the graph, variables too.
     #[arg(long)]
@@ -239,9 +182,15 @@ pub struct InventoryArguments {
     /// YAML in place of JSON.
     #[arg(short, long)]
     pub yaml: bool,
+    /// Not written: take --yaml.
+    #[arg(long, hide = true)]
+    pub toml: bool,
     /// Only the hosts of this pattern.
     #[arg(short, long, value_name = "PATTERN")]
     pub limit: Option<String>,
+    /// Variables that every host has: key=value words, YAML or JSON, or @FILE.
+    #[arg(short, long = "extra-vars", value_name = "VARS")]
+    pub extra_vars: Vec<String>,
     /// Variables where they are set, rather than with each host that has them.
     #[arg(long)]
     pub export: bool,
@@ -251,16 +200,12 @@ pub struct InventoryArguments {
     /// The folder of a playbook, whose `group_vars` and `host_vars` count too.
     #[arg(long, value_name = "FOLDER")]
     pub playbook_dir: Option<PathBuf>,
+    /// Taken and not used: no facts are shown.
+    #[arg(long, hide = true)]
+    pub flush_cache: bool,
     /// The group at the graph's root.
     #[arg(default_value = "all")]
     pub group: String,
-    /// Ask for the vault password.
-    #[arg(short = 'J', long, visible_alias = "ask-vault-password")]
-    pub ask_vault_pass: bool,
-    /// Read a vault password from a file or a program.
-    #[arg(long, visible_alias = "vault-pass-file", value_name = "FILE")]
-    pub vault_password_file: Vec<PathBuf>,
-    /// A vault password's id and source: ID@FILE or ID@prompt.
-    #[arg(long, value_name = "ID@SOURCE")]
-    pub vault_id: Vec<String>,
+    #[command(flatten)]
+    pub vault: VaultArguments,
 }

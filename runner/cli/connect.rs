@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::args::RunArguments;
 use super::config::Config;
+use super::reach_args::ReachArguments;
 use super::settings::NumberOf;
 use super::{Problem, prompt};
 use crate::execute::ConnectOptions;
@@ -24,7 +24,7 @@ fn password_file(path: Option<PathBuf>) -> Result<Option<String>, Problem> {
     Ok(Some(password))
 }
 
-fn connection(args: &RunArguments, config: &Config) -> Result<String, Problem> {
+fn connection(args: &ReachArguments, config: &Config) -> Result<String, Problem> {
     let given = args.connection.clone().or_else(|| config.get(&["ANSIBLE_TRANSPORT"], "defaults", "transport"));
     let name = given.unwrap_or_else(|| "ssh".to_owned());
     match words::misnamed(Keyword::Connection, &name) {
@@ -37,7 +37,7 @@ fn connection(args: &RunArguments, config: &Config) -> Result<String, Problem> {
 ///
 /// # Errors
 /// When a setting makes no sense, or nobody answers for a password.
-pub fn options(args: &RunArguments, config: &Config, number: &NumberOf) -> Result<ConnectOptions, Problem> {
+pub fn options(args: &ReachArguments, config: &Config, number: &NumberOf) -> Result<ConnectOptions, Problem> {
     let get = |variables: &[&str], section: &str, key: &str| config.get(variables, section, key);
     let asks = |typed: bool, variable: &str, section: &str, key: &str| -> Result<bool, Problem> {
         Ok(typed || config.flag(&[variable], section, key, false)?)

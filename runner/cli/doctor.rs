@@ -80,17 +80,18 @@ fn mend(args: &DoctorArguments, report: &Report, look: &show::Look, here: bool) 
     report::say(&format!("\nto mend what the playbook can mend:\n\n    {}", show::command(look, &steps, &names)));
     let mut run = args.run();
     run.playbooks = vec![playbook_of(args.playbook.as_deref())];
-    run.limit = vec![names.join(",")];
+    run.reach.limit = vec![names.join(",")];
     run.tags = vec![steps.iter().map(|step| step.tag()).collect::<Vec<_>>().join(",")];
     (run.check, run.diff) = (args.check, args.diff);
     if let Some(path) = &args.kubeconfig {
-        run.extra_vars.push(serde_json::json!({"kubeconfig": path}).to_string());
+        run.reach.extra_vars.push(serde_json::json!({"kubeconfig": path}).to_string());
     }
     if here {
-        run.inventory = vec!["localhost,".to_owned()];
-        run.connection = Some("local".to_owned());
+        run.reach.inventory = vec!["localhost,".to_owned()];
+        run.reach.connection = Some("local".to_owned());
     }
-    let listed = super::args::RunArguments { list_tasks: true, ask_pass: false, ask_become_pass: false, ..run.clone() };
+    let mut listed = super::args::RunArguments { list_tasks: true, ..run.clone() };
+    (listed.reach.ask_pass, listed.reach.ask_become_pass) = (false, false);
     super::run::run(listed)?;
     match super::prompt::line("run this? [y/N]", true) {
         Some(answer) if !matches!(answer.trim(), "y" | "Y" | "yes") => return Ok(false),

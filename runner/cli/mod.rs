@@ -9,6 +9,7 @@ mod doctor_args;
 mod extra_vars;
 mod output;
 pub mod prompt;
+mod reach_args;
 mod run;
 mod settings;
 mod tools;

@@ -110,7 +110,16 @@ pub fn run(args: RunArguments) -> Result<u8, Problem> {
 
 /// Runs one module on hosts.
 pub fn adhoc(args: AdhocArguments) -> Result<u8, Problem> {
-    let AdhocArguments { module_name, module_args, background, poll, one_line, playbook_dir, run: mut args } = args;
+    let AdhocArguments {
+        module_name,
+        module_args,
+        background,
+        poll,
+        one_line,
+        task_timeout,
+        playbook_dir,
+        run: mut args,
+    } = args;
     let [pattern] = &args.playbooks[..] else {
         return Err(Problem::usage("name the hosts, as in `kubeon-run adhoc web -m ping`"));
     };
@@ -123,6 +132,9 @@ pub fn adhoc(args: AdhocArguments) -> Result<u8, Problem> {
     if let (Some(seconds), Some(task)) = (background, task.as_object_mut()) {
         task.insert("async".to_owned(), seconds.into());
         task.insert("poll".to_owned(), poll.unwrap_or(DEFAULT_POLL_S).into());
+    }
+    if let (Some(seconds), Some(task)) = (task_timeout, task.as_object_mut()) {
+        task.insert("timeout".to_owned(), seconds.into());
     }
     let pattern = pattern.to_string_lossy().into_owned();
     // A pattern of commas alone names everybody, as in Ansible.

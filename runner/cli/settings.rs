@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::args::RunArguments;
 use super::config::Config;
+use super::reach_args::VaultArguments;
 use super::{Problem, connect, extra_vars, prompt, unfollowed};
 use crate::execute::{Gathering, RunOptions, Strangers};
 use crate::inventory::Reading;
@@ -30,7 +31,8 @@ pub struct Settings {
 }
 
 /// Gathers the vault passwords.
-pub fn vault(config: &Config, files: &[PathBuf], ids: &[String], ask: bool) -> Result<Vault, Problem> {
+pub fn vault(config: &Config, args: &VaultArguments) -> Result<Vault, Problem> {
+    let VaultArguments { ask_vault_pass: ask, vault_password_file: files, vault_id: ids } = args;
     let mut vault = Vault::default();
     let read = |source: &Path| vault_password(source).map_err(Problem::new);
     let listed = config.get(&["ANSIBLE_VAULT_IDENTITY_LIST"], "defaults", "vault_identity_list").unwrap_or_default();
@@ -51,7 +53,7 @@ pub fn vault(config: &Config, files: &[PathBuf], ids: &[String], ask: bool) -> R
     for file in files {
         vault.add("default", &read(file)?);
     }
-    if ask || config.flag(&["ANSIBLE_ASK_VAULT_PASS"], "defaults", "ask_vault_pass", false)? {
+    if *ask || config.flag(&["ANSIBLE_ASK_VAULT_PASS"], "defaults", "ask_vault_pass", false)? {
         vault.add("default", &prompt::password("Vault password:").map_err(Problem::new)?);
     }
     Ok(vault)
@@ -116,9 +118,10 @@ fn listed(given: &[String]) -> Vec<String> {
 pub fn gather(args: &RunArguments) -> Result<Settings, Problem> {
     let config = Config::find().map_err(Problem::new)?;
     crate::config::establish(&config);
-    let vault = Arc::new(vault(&config, &args.vault_password_file, &args.vault_id, args.ask_vault_pass)?);
-    let extra_vars = Arc::new(extra_vars::read(&args.extra_vars, &vault).map_err(Problem::usage)?);
-    let inventory = inventories(&config, args.inventory.clone());
+    let reach = &args.reach;
+    let vault = Arc::new(vault(&config, &reach.vault)?);
+    let extra_vars = Arc::new(extra_vars::read(&reach.extra_vars, &vault).map_err(Problem::usage)?);
+    let inventory = inventories(&config, reach.inventory.clone());
     let get = |variables: &[&str], section: &str, key: &str| config.get(variables, section, key);
     let number = |text: Option<String>, what: &str, usual: f64| match text {
         None => Ok(usual),
@@ -127,7 +130,7 @@ pub fn gather(args: &RunArguments) -> Result<Settings, Problem> {
         }
     };
     let problems = unfollowed::check(&config);
-    let forks = match args.forks {
+    let forks = match reach.forks {
         Some(forks) => forks,
         None => number(get(&["ANSIBLE_FORKS"], "defaults", "forks"), "forks", DEFAULT_FORKS as f64)? as usize,
     };
@@ -144,7 +147,7 @@ pub fn gather(args: &RunArguments) -> Result<Settings, Problem> {
     } else {
         args.skip_tags.clone()
     };
-    let limit = args.limit.last().cloned();
+    let limit = reach.limit.last().cloned();
     // One that names nobody at all limits nothing, as in Ansible.
     let limit = limit.filter(|limit| limit.contains(|c: char| c != ',' && !c.is_whitespace()));
     let folder = args.playbooks.first().and_then(|path| path.parent()).filter(|path| !path.as_os_str().is_empty());
@@ -186,7 +189,7 @@ pub fn gather(args: &RunArguments) -> Result<Settings, Problem> {
         strangers: strangers(&config)?,
         fact_cache: fact_cache(&config, &number)?,
         default_strategy: strategy(&config)?,
-        connect: connect::options(args, &config, &number)?,
+        connect: connect::options(reach, &config, &number)?,
     };
     let folders = |variables: &[&str], key: &str, usual: &[&str]| {
         config

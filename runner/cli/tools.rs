@@ -6,7 +6,7 @@ use clap::CommandFactory;
 
 use super::args::{Arguments, InventoryArguments, SchemaOf};
 use super::config::Config;
-use super::{Problem, settings, unfollowed};
+use super::{Problem, extra_vars, settings, unfollowed};
 use crate::source::{Severity, nearest};
 use crate::{doc, inventory, report};
 
@@ -15,7 +15,11 @@ const EXIT_UNKNOWN: u8 = 5;
 
 pub fn inventory(args: InventoryArguments) -> Result<u8, Problem> {
     let config = Config::find().map_err(Problem::new)?;
-    let vault = settings::vault(&config, &args.vault_password_file, &args.vault_id, args.ask_vault_pass)?;
+    let vault = settings::vault(&config, &args.vault)?;
+    if args.toml {
+        return Err(Problem::usage("`--toml` is not written; `--yaml` shows the same"));
+    }
+    let extra = extra_vars::read(&args.extra_vars, &vault).map_err(Problem::usage)?;
     let sources = settings::inventories(&config, args.inventory);
     let playbooks: Vec<PathBuf> = args.playbook_dir.into_iter().collect();
     let (inventory, mut problems) = inventory::read(&sources, &playbooks, &settings::reading(&config)?, &vault);
@@ -24,7 +28,7 @@ pub fn inventory(args: InventoryArguments) -> Result<u8, Problem> {
     if problems.iter().any(|problem| problem.severity == Severity::Error) {
         return Err(Problem::new("the inventory has mistakes"));
     }
-    let show = inventory::Show::new(&inventory, args.limit.as_deref(), args.export).map_err(Problem::new)?;
+    let show = inventory::Show::new(&inventory, args.limit.as_deref(), args.export, &extra).map_err(Problem::new)?;
     let unknown = |message: String| Problem { message, code: EXIT_UNKNOWN };
     let text = if args.graph {
         let graph = show.graph(&args.group, args.vars);

@@ -14,14 +14,21 @@ pub struct Show<'a> {
     hosts: HashSet<Arc<str>>,
     /// Whether variables stand where they are set, rather than with each host that has them.
     export: bool,
+    /// What every host has from the command line.
+    extra: &'a crate::value::Map,
 }
 
 impl<'a> Show<'a> {
     /// # Errors
     /// When the limit is malformed.
-    pub fn new(inventory: &'a Inventory, limit: Option<&str>, export: bool) -> Result<Show<'a>, String> {
+    pub fn new(
+        inventory: &'a Inventory,
+        limit: Option<&str>,
+        export: bool,
+        extra: &'a crate::value::Map,
+    ) -> Result<Show<'a>, String> {
         let hosts = inventory.select(ALL, limit)?.into_iter().collect();
-        Ok(Show { inventory, hosts, export })
+        Ok(Show { inventory, hosts, export, extra })
     }
 
     /// Returns `--list`: groups, and every host's variables under `_meta`.
@@ -123,7 +130,7 @@ impl<'a> Show<'a> {
         for host in self.hosts_of(group) {
             text.push_str(&format!("{indent}--{host}\n"));
             if with_vars {
-                vars_of(&format!("{indent}  |"), self.inventory.vars_of(&host), text);
+                vars_of(&format!("{indent}  |"), self.all_vars(&host), text);
             }
         }
         if with_vars && let Some(found) = self.inventory.groups.get(group) {
@@ -134,9 +141,15 @@ impl<'a> Show<'a> {
     fn host_vars(&self, name: &str) -> Map<String, Value> {
         match self.inventory.hosts.get(name) {
             Some(host) if self.export => host.all_vars().to_json(),
-            Some(_) => self.inventory.vars_of(name).to_json(),
+            Some(_) => self.all_vars(name).to_json(),
             None => Map::new(),
         }
+    }
+
+    fn all_vars(&self, host: &str) -> crate::value::Map {
+        let mut vars = self.inventory.vars_of(host);
+        crate::vars::put_over(&mut vars, self.extra, self.inventory.merge);
+        vars
     }
 
     fn group_vars(&self, name: &str) -> Map<String, Value> {
