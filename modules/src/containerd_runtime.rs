@@ -5,6 +5,7 @@ mod dropin;
 mod edit;
 mod k0s;
 mod look;
+mod microk8s;
 mod owner;
 mod propose;
 mod prove;
@@ -49,7 +50,8 @@ use crate::{Change, Done, Error, ErrorKind, Exec, Expect, Host, Module, Output, 
 ///   `/etc/rancher/k3s/config.yaml.d/` (`/etc/rancher/rke2/config.yaml.d/`)
 /// - k0s reads `/etc/k0s/containerd.d/`, and restarts its containerd when a file there changes
 /// - CRI-O reads `/etc/crio/crio.conf.d/`
-/// - MicroK8s makes its configuration from a template with placeholders: refused, with the template's name
+/// - MicroK8s makes its configuration from `args/containerd-template.toml`, which is edited: its containerd must boot
+///   with what will be made of it, and is restarted
 ///
 /// What it did is recorded in `CONFIG.kubeon-run.json`; `state: absent` puts the old file back from there.
 ///
@@ -136,18 +138,7 @@ impl Module for Args {
         let asked =
             Asked { binary: self.containerd.as_deref(), config: self.config.as_deref(), service: &self.service };
         let daemon = daemon::find(host, &asked)?;
-        let current = match host.read(&daemon.config)? {
-            None => None,
-            Some(bytes) => Some(String::from_utf8(bytes).map_err(|_| {
-                refused(format!("`{}` is not UTF-8 text, which containerd can't read either", daemon.config))
-            })?),
-        };
-        let record = Record::read(host, &daemon.config)?;
-        let site = Site { args: self, host, daemon, current, record };
-        match self.state {
-            State::Present => site.present(),
-            State::Absent => site.absent(),
-        }
+        Site::of(self, host, daemon)?.plan()
     }
 }
 
@@ -185,7 +176,30 @@ struct Site<'a> {
     record: Option<Record>,
 }
 
-impl Site<'_> {
+impl<'a> Site<'a> {
+    fn of(args: &'a Args, host: &'a dyn Host, daemon: Daemon) -> Result<Site<'a>, Error> {
+        let current = match host.read(&daemon.config)? {
+            None => None,
+            Some(bytes) => Some(String::from_utf8(bytes).map_err(|_| {
+                refused(format!("`{}` is not UTF-8 text, which containerd can't read either", daemon.config))
+            })?),
+        };
+        let record = Record::read(host, &daemon.config)?;
+        Ok(Site { args, host, daemon, current, record })
+    }
+
+    fn plan(&self) -> Result<Plan, Error> {
+        match self.args.state {
+            State::Present => self.present(),
+            State::Absent => self.absent(),
+        }
+    }
+
+    /// Refuses what another program writes; a template that is known is edited itself.
+    fn refuse_generated(&self, text: &str) -> Result<(), Error> {
+        if !self.daemon.placeholders.is_empty() { Ok(()) } else { owner::refuse_generated(&self.daemon.config, text) }
+    }
+
     /// Returns what the daemon makes of the file as it is, or what it says against it.
     fn view_now(&self) -> Result<Result<View, String>, Error> {
         match self.current {
@@ -232,7 +246,7 @@ impl Site<'_> {
 
     /// Returns the changes that restart the daemon and wait until it answers.
     fn restarting(&self, view: &View, cri: bool) -> Vec<Change> {
-        let mut restart = Exec::of(&["systemctl", "restart", self.args.service.as_str()]);
+        let mut restart = Exec::of(&["systemctl", "restart", self.daemon.unit.as_str()]);
         restart.timeout_s = Some(120);
         let mut changes = vec![Change::Exec(restart)];
         if cri {
@@ -252,7 +266,7 @@ impl Site<'_> {
 
     /// Returns what runs once the old file is back: a unit that failed too often would not start again otherwise.
     fn returning(&self, view: &View) -> Vec<Change> {
-        let mut forget = Exec::of(&["systemctl", "reset-failed", self.args.service.as_str()]);
+        let mut forget = Exec::of(&["systemctl", "reset-failed", self.daemon.unit.as_str()]);
         forget.expect = Expect::Any;
         let cri = view.enabled_cri().is_some();
         let mut changes = vec![Change::Exec(forget)];

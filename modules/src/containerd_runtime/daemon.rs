@@ -1,7 +1,7 @@
 //! The containerd of this host: which one it is, which file it reads, and what it makes of a text.
 
 use crate::containerd_runtime::{dropin, edit, view::View};
-use crate::{Error, ErrorKind, Host, Probe};
+use crate::{Error, ErrorKind, Host, Output, Probe, paths};
 
 pub(super) const USUAL_CONFIG: &str = "/etc/containerd/config.toml";
 
@@ -18,7 +18,22 @@ pub(super) struct Daemon {
     /// The file that it reads.
     pub config: String,
     pub service: Service,
+    /// The systemd unit that runs it.
+    pub unit: String,
+    /// Where its command line has it answer and keep its data, whatever the file says.
+    pub address: Option<String>,
+    pub root: Option<String>,
+    /// The file is a template: what stands in it, and what the daemon reads in its place.
+    pub placeholders: Vec<(String, String)>,
+    /// Set in addition when the program is started.
+    pub env: Vec<(String, String)>,
 }
+
+/// Dumps `$3` as if it were the file `$2` already, for the program `$1` alone: files that name each other stay true.
+const IN_PLACE: &str = r#"mount --make-rprivate / && mount --bind "$3" "$2" || exit 97
+exec "$1" --config "$2" config dump"#;
+/// That the machine lets nobody do so.
+const NO_NAMESPACE: i32 = 97;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Service {
@@ -76,7 +91,19 @@ pub(super) fn find(host: &dyn Host, asked: &Asked<'_>) -> Result<Daemon, Error> 
         Some((folder, _)) if host.stat(&format!("{folder}/ctr"))?.is_some() => format!("{folder}/ctr"),
         Some(_) | None => "ctr".to_owned(),
     };
-    Ok(Daemon { binary, ctr, version, major, config, service: unit.state })
+    Ok(Daemon {
+        binary,
+        ctr,
+        version,
+        major,
+        config,
+        service: unit.state,
+        unit: asked.service.to_owned(),
+        address: unit.address,
+        root: unit.root,
+        placeholders: Vec::new(),
+        env: Vec::new(),
+    })
 }
 
 /// Reads `containerd PACKAGE VERSION REVISION`.
@@ -91,7 +118,17 @@ struct Unit {
     /// A word of its command line that systemd replaces.
     variable: Option<String>,
     config: Option<String>,
+    address: Option<String>,
+    root: Option<String>,
     state: Service,
+}
+
+/// Returns whether systemd runs a unit.
+///
+/// # Errors
+/// Those of asking.
+pub(super) fn service(host: &dyn Host, name: &str) -> Result<Service, Error> {
+    Ok(unit(host, name)?.state)
 }
 
 /// Asks systemd what it starts. `ExecStart={ path=/usr/bin/containerd ; argv[]=/usr/bin/containerd -c F ; … }`.
@@ -100,7 +137,8 @@ fn unit(host: &dyn Host, name: &str) -> Result<Unit, Error> {
     let output = host.probe(&Probe::new(asked))?;
     let value = |key: &str| output.stdout.lines().find_map(|line| line.strip_prefix(key)).unwrap_or_default();
     if output.rc != 0 || value("LoadState=") != "loaded" {
-        return Ok(Unit { binary: None, variable: None, config: None, state: Service::Unknown });
+        let state = Service::Unknown;
+        return Ok(Unit { binary: None, variable: None, config: None, address: None, root: None, state });
     }
     let state = match value("ActiveState=") {
         "inactive" | "deactivating" => Service::Stopped,
@@ -109,61 +147,95 @@ fn unit(host: &dyn Host, name: &str) -> Result<Unit, Error> {
     let start = value("ExecStart=");
     let after = |key: &str| start.split_once(key).map(|(_, rest)| rest.split(" ;").next().unwrap_or(rest).trim());
     let words: Vec<&str> = after("argv[]=").unwrap_or_default().split_whitespace().collect();
-    let config = words.iter().enumerate().find_map(|(at, word)| match *word {
-        "--config" | "-config" | "-c" => words.get(at + 1).map(|path| (*path).to_owned()),
-        word => word.strip_prefix("--config=").or_else(|| word.strip_prefix("-c=")).map(str::to_owned),
-    });
+    let flag = |long: &str, short: &str| {
+        words.iter().enumerate().find_map(|(at, word)| {
+            let word = word.strip_prefix("--").or_else(|| word.strip_prefix('-'))?;
+            match word.split_once('=') {
+                Some((name, value)) => (name == long || name == short).then(|| value.to_owned()),
+                None => words.get(at + 1).filter(|_| word == long || word == short).map(|value| (*value).to_owned()),
+            }
+        })
+    };
+    let (config, address, root) = (flag("config", "c"), flag("address", "a"), flag("root", "root"));
     let variable = words.iter().find(|word| word.contains('$')).map(|word| (*word).to_owned());
     let variable = variable.filter(|_| config.is_none());
-    Ok(Unit { binary: after("path=").map(str::to_owned), variable, config, state })
+    Ok(Unit { binary: after("path=").map(str::to_owned), variable, config, address, root, state })
 }
 
 impl Daemon {
     /// Returns what the daemon makes of the file that it reads, or what it says against it.
     pub(super) fn dump_file(&self, host: &dyn Host) -> Result<Result<View, String>, Error> {
+        if !self.placeholders.is_empty() {
+            let text = host.read(&self.config)?.unwrap_or_default();
+            return self.dump_text(host, &String::from_utf8_lossy(&text));
+        }
         self.dump(host, Probe::new([self.binary.as_str(), "--config", self.config.as_str(), "config", "dump"]))
     }
 
     /// Returns what the daemon would make of `text` in place of its file.
     pub(super) fn dump_text(&self, host: &dyn Host, text: &str) -> Result<Result<View, String>, Error> {
-        let argv = [self.binary.as_str(), "--config", "{scratch}/config.toml", "config", "dump"];
-        let moved = edit::moved(text, &self.config, "{scratch}/config.toml");
+        let text = self.filled_in(text);
+        let scratch = "{scratch}/config.toml";
+        if self.placeholders.is_empty() && dropin::names_imports(&text) && host.uid() == 0 {
+            let words =
+                ["unshare", "--mount", "sh", "-c", IN_PLACE, "dump", self.binary.as_str(), &self.config, scratch];
+            let files = vec![("config.toml".into(), text.clone().into_bytes())];
+            let output = host.probe(&Probe { files, ..Probe::of(&words) })?;
+            let kept_from_it = output.rc == NO_NAMESPACE || output.rc == 127 || output.stderr.starts_with("unshare:");
+            if !kept_from_it {
+                return Ok(self.said(&output));
+            }
+        }
+        let moved = edit::moved(&text, &self.config, scratch);
+        let argv = [self.binary.as_str(), "--config", scratch, "config", "dump"];
         self.dump(host, Probe { files: vec![("config.toml".into(), moved.into_bytes())], ..Probe::new(argv) })
+    }
+
+    /// Returns a text as the daemon gets to see it.
+    pub(super) fn filled_in(&self, text: &str) -> String {
+        self.placeholders.iter().fold(text.to_owned(), |text, (name, value)| text.replace(name, value))
     }
 
     /// Returns the files that the daemon reads beside the main one.
     pub(super) fn other_files(&self, host: &dyn Host, view: &View) -> Result<Vec<String>, Error> {
-        let mut files = Vec::new();
         if self.major >= 2 {
             // 2.2 and newer show a folder that they read only where the main file names it.
             let main = host.read(&self.config)?.unwrap_or_default();
             if !dropin::names_imports(&String::from_utf8_lossy(&main)) {
-                return Ok(files);
+                return Ok(Vec::new());
             }
         }
-        for path in &view.imports {
-            if *path == self.config || path.ends_with("/config.toml") && path.contains("/kubeon-") {
+        let main = paths::real(host, &self.config)?;
+        let mut files = Vec::new();
+        for pattern in &view.imports {
+            if pattern.ends_with("/config.toml") && pattern.contains("/kubeon-") {
                 continue;
             }
-            let Some((folder, pattern)) = path.rsplit_once('/').filter(|(_, name)| name.contains('*')) else {
-                files.push(path.clone());
-                continue;
-            };
-            let ending = pattern.rsplit('*').next().unwrap_or_default();
-            let names = host.list(folder)?.unwrap_or_default();
-            files.extend(names.iter().filter(|name| name.ends_with(ending)).map(|name| format!("{folder}/{name}")));
+            for path in paths::glob(host, &paths::beside(&self.config, pattern))? {
+                let path = paths::real(host, &path)?;
+                if path != main && !files.contains(&path) {
+                    files.push(path);
+                }
+            }
         }
         Ok(files)
     }
 
     fn dump(&self, host: &dyn Host, probe: Probe) -> Result<Result<View, String>, Error> {
-        let output = host.probe(&probe)?;
+        let output = host.probe(&Probe { env: self.env.clone(), ..probe })?;
+        Ok(self.said(&output))
+    }
+
+    fn said(&self, output: &Output) -> Result<View, String> {
         if output.rc == 0 {
-            return Ok(View::parse(&output.stdout));
+            let mut view = View::parse(&output.stdout)?;
+            view.address = self.address.clone().unwrap_or(view.address);
+            view.root = self.root.clone().unwrap_or(view.root);
+            return Ok(view);
         }
         let last = output.stderr.lines().map(str::trim).rfind(|line| !line.is_empty() && !line.starts_with("time="));
         let said = last.or_else(|| output.stderr.lines().last()).unwrap_or("it says nothing");
-        Ok(Err(said.trim_start_matches("containerd: ").to_owned()))
+        Err(said.trim_start_matches("containerd: ").to_owned())
     }
 }
 

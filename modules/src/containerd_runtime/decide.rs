@@ -85,7 +85,14 @@ pub(super) fn wanted(args: &Args, view: &View, cri: &Cri, major: u32) -> Result<
         None if args.mode == Mode::RuntimeClass => {
             return Err(format!("the default runtime `{}` does not exist, so no pod starts: repair that first", cri.default));
         }
-        None => "runc".to_owned(),
+        None if cri.runtimes.contains_key("runc") || args.repair => "runc".to_owned(),
+        None => {
+            return Err(format!(
+                "neither the default runtime `{}` nor `runc` exists, so no pod starts, and there are no options to \
+                 inherit: repair that first, or give `repair: true` to have one written",
+                cri.default
+            ));
+        }
     };
     let mut table = Map::new();
     let source = cri.runtimes.get(&base).and_then(Value::as_object).cloned().unwrap_or_default();

@@ -61,7 +61,19 @@ fn daemon(host: &dyn Host) -> Result<Daemon, Error> {
         .ok_or_else(|| refused(format!("`{BINARY} --version` names no version: start k0s first")))?;
     let service = if host.stat(SOCKET)?.is_some() { Service::Running } else { Service::Stopped };
     let ctr = if host.stat(CLIENT)?.is_some() { CLIENT } else { "ctr" };
-    Ok(Daemon { binary: BINARY.to_owned(), ctr: ctr.to_owned(), version, major, config: CONFIG.to_owned(), service })
+    Ok(Daemon {
+        binary: BINARY.to_owned(),
+        ctr: ctr.to_owned(),
+        version,
+        major,
+        config: CONFIG.to_owned(),
+        service,
+        unit: String::new(),
+        address: None,
+        root: None,
+        placeholders: Vec::new(),
+        env: Vec::new(),
+    })
 }
 
 struct Site<'a> {

@@ -1,7 +1,7 @@
 //! Files that another program generates: which one is the right one to edit instead, and programs that have one.
 
 use super::daemon::USUAL_CONFIG;
-use super::{Args, crio, k0s, rancher};
+use super::{Args, crio, k0s, microk8s, rancher};
 use crate::{Error, ErrorKind, Host, Plan};
 
 const K3S: &str = "k3s generates its containerd's configuration at every start and finds nvidia-container-runtime by \
@@ -16,7 +16,7 @@ const RKE2: &str = "RKE2 generates its containerd's configuration at every start
 const K0S: &str = "k0s manages `/etc/k0s/containerd.toml`: put the runtime into a file of its own in \
     `/etc/k0s/containerd.d/`, with its tables in that very file, since imports of an import are not followed";
 const MICROK8S: &str = "MicroK8s makes its containerd's configuration from \
-    `/var/snap/microk8s/current/args/containerd-template.toml`: run `microk8s enable nvidia`, or edit that template";
+    `/var/snap/microk8s/current/args/containerd-template.toml`: leave `config` out, and that template is edited";
 
 /// Plans for a host whose Kubernetes runs another containerd than the usual one, or CRI-O; `None` for all others.
 pub(super) fn plan(args: &Args, host: &dyn Host) -> Result<Option<Plan>, Error> {
@@ -28,9 +28,8 @@ pub(super) fn plan(args: &Args, host: &dyn Host) -> Result<Option<Plan>, Error> 
     if k0s::is_here(host)? {
         return k0s::plan(args, host).map(Some);
     }
-    let snap = "/var/snap/microk8s/current/args";
-    if host.stat(snap)?.is_some() {
-        return Err(Error::new(ErrorKind::Refused, format!("`{snap}` is there: {MICROK8S}")));
+    if microk8s::is_here(host)? {
+        return microk8s::plan(args, host).map(Some);
     }
     if host.stat(USUAL_CONFIG)?.is_none() && crio::is_here(host)? {
         return crio::plan(args, host).map(Some);

@@ -7,7 +7,7 @@ use crate::containerd_runtime::decide::{self, Wanted};
 use crate::containerd_runtime::edit::{Text, containerd_keys};
 use crate::containerd_runtime::record::Record;
 use crate::containerd_runtime::view::{View, differences};
-use crate::containerd_runtime::{Mode, Site, owner, refused, started, tell};
+use crate::containerd_runtime::{Mode, Site, refused, started, tell};
 use crate::{Error, Plan, Probe};
 
 /// A text and what the daemon makes of it.
@@ -19,7 +19,7 @@ struct Stage {
 impl Site<'_> {
     pub(super) fn present(&self) -> Result<Plan, Error> {
         let text = self.current.clone().unwrap_or_default();
-        owner::refuse_generated(&self.daemon.config, &text)?;
+        self.refuse_generated(&text)?;
         let now = self.view_now()?;
         let mut drop_in = self.args.drop_in;
         if let Ok(view) = &now {
@@ -28,7 +28,7 @@ impl Site<'_> {
             drop_in |= dropped;
             if let Some(cri) = view.enabled_cri()
                 && decide::satisfied(self.args, view, cri, dropped || self.is_ours(&text))
-                && self.dead_key(&text).is_none()
+                && self.dead_key(view).is_none()
             {
                 return self.already(view);
             }
@@ -132,7 +132,8 @@ impl Site<'_> {
         let advice = if text.starts_with('\u{feff}') {
             "the file starts with a byte order mark, which this containerd refuses: remove it"
         } else if said.contains("disabled plugin URI") {
-            "`cri` in `disabled_plugins` is no name in version 2: remove it, or give `enable_cri: true`"
+            "names in `disabled_plugins` are whole ones since version 2, such as `io.containerd.snapshotter.v1.btrfs`: \
+             write it so; for `cri` give `enable_cri: true`"
         } else if said.contains("higher than root") {
             "a file in `imports` is of a newer version than this one: remove that file or write it in this version"
         } else if said.contains("config version") {
@@ -183,8 +184,13 @@ impl Site<'_> {
             return Ok(start);
         }
         let plugins = parsed.plugins();
-        if plugins.is_empty() && !parsed.has_version() {
-            return self.with_version(parsed, start.view.version);
+        let bare = plugins.is_empty() && !parsed.has_version();
+        // Names such as `aufs` in `disabled_plugins` are none in a later version: such a file takes more than a number.
+        if bare
+            && let Ok(stage) = self.with_version(Text::parse(&start.text).map_err(refused)?, start.view.version)
+            && decide::strangers(self.args, &start.view, &stage.view).is_empty()
+        {
+            return Ok(stage);
         }
         if !self.args.migrate {
             let ignored = match start.view.version {
@@ -223,6 +229,9 @@ impl Site<'_> {
     fn dumped(&self, start: Stage) -> Result<Stage, Error> {
         let mut text = Text::parse(&start.view.text).map_err(|place| self.unparsable(&place))?;
         text.put(&[], "imports", &Value::Array(Vec::new())).map_err(refused)?;
+        if !start.view.disabled.is_empty() {
+            text.put(&[], "disabled_plugins", &json!(start.view.disabled)).map_err(refused)?;
+        }
         if decide::legacy_default(&start.view).is_some() && self.args.repair {
             let keys = containerd_keys(text.version());
             text.remove(&keys, "default_runtime");
@@ -253,7 +262,7 @@ impl Site<'_> {
     fn edited(&self, start: &Stage) -> Result<(Stage, Wanted), Error> {
         let args = self.args;
         let untouched = format!("`{}` is untouched", self.daemon.config);
-        if let Some(message) = self.dead_key(&start.text) {
+        if let Some(message) = self.dead_key(&start.view) {
             return Err(refused(format!("{message}; {untouched}")));
         }
         let cri = start.view.enabled_cri().ok_or_else(|| refused("the CRI plugin is disabled"))?;
@@ -314,11 +323,8 @@ impl Site<'_> {
     }
 
     /// `systemd_cgroup` of old ends the CRI plugin of 1.x and is ignored by 2.x.
-    fn dead_key(&self, text: &str) -> Option<String> {
-        let parsed = Text::parse(text).ok()?;
-        let keys = containerd_keys(parsed.version());
-        let set = parsed.get(&[keys[0], keys[1], "systemd_cgroup"])?.as_bool()?;
-        (set && self.daemon.major < 2).then(|| {
+    fn dead_key(&self, view: &View) -> Option<String> {
+        (self.daemon.major < 2 && view.cri_flag("systemd_cgroup")).then(|| {
             format!(
                 "`systemd_cgroup = true` keeps the CRI plugin of containerd {} from loading: remove it, and set \
                  `SystemdCgroup = true` in the options of the runtime `runc`",

@@ -4,6 +4,7 @@
 use serde_json::Value;
 
 use crate::containerd_runtime::daemon::Daemon;
+use crate::containerd_runtime::dropin::names_imports;
 use crate::containerd_runtime::edit::{Text, moved};
 use crate::containerd_runtime::view::View;
 use crate::{Error, Host, Probe};
@@ -62,8 +63,11 @@ pub(super) enum Proof {
 /// Boots a daemon with `text` in place of its configuration; `view` is what the daemon makes of that text. Where it
 /// reads further files, which could undo [`apart`], the daemon's own dump of all of them together is booted.
 pub(super) fn boot(host: &dyn Host, daemon: &Daemon, text: &str, view: &View) -> Result<Proof, Error> {
-    let alone = daemon.other_files(host, view)?.is_empty();
-    let text = if alone { moved(text, &daemon.config, "{scratch}/config.toml") } else { view.text.clone() };
+    let alone = !names_imports(text) && daemon.other_files(host, view)?.is_empty();
+    let text = match alone {
+        true => moved(&daemon.filled_in(text), &daemon.config, "{scratch}/config.toml"),
+        false => view.text.clone(),
+    };
     let apart = match apart(&text, alone) {
         Ok(apart) => apart,
         Err(message) => return Ok(Proof::Failed(message)),
@@ -71,6 +75,7 @@ pub(super) fn boot(host: &dyn Host, daemon: &Daemon, text: &str, view: &View) ->
     let probe = Probe {
         files: vec![("config.toml".into(), apart.into_bytes()), ("prove.sh".into(), SCRIPT.as_bytes().to_vec())],
         timeout_s: Some(LIMIT_S),
+        env: daemon.env.clone(),
         ..Probe::of(&["sh", "{scratch}/prove.sh", daemon.binary.as_str(), daemon.ctr.as_str(), view.root.as_str()])
     };
     let output = host.probe(&probe)?;

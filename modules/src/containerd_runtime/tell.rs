@@ -211,6 +211,11 @@ mod tests {
             major: 1,
             config: "/etc/containerd/config.toml".into(),
             service: crate::containerd_runtime::daemon::Service::Running,
+            unit: "containerd".into(),
+            address: None,
+            root: None,
+            placeholders: Vec::new(),
+            env: Vec::new(),
         };
         let view = |text: &str| View::parse(text).expect("a dump");
         let said = effective(&daemon, &view(old), &view(&new)).prepared.expect("a text");

@@ -7,7 +7,7 @@ use crate::containerd_runtime::edit::Text;
 use crate::containerd_runtime::propose::{restarted, table_keys};
 use crate::containerd_runtime::record::{self, Record};
 use crate::containerd_runtime::view::{View, differences, is_about};
-use crate::containerd_runtime::{Site, owner, refused, tell};
+use crate::containerd_runtime::{Site, refused, tell};
 use crate::{Change, Error, Plan};
 
 impl Site<'_> {
@@ -29,7 +29,7 @@ impl Site<'_> {
             let plan = Plan::from(vec![Change::Remove { path: record::path_of(&self.daemon.config) }]);
             return Ok(plan.with("config", self.daemon.config.as_str()));
         };
-        owner::refuse_generated(&self.daemon.config, current)?;
+        self.refuse_generated(current)?;
         let now = self.view_now()?;
         let untouched = record.is_of(current);
         let target =
@@ -40,7 +40,9 @@ impl Site<'_> {
         if let (Ok(now), false) = (&now, untouched) {
             self.only_ours(now, &after, record)?;
         }
-        let cri = after.enabled_cri();
+        // A file that named a default runtime which was not there is put back as it was, and no pod starts again.
+        let dead = after.enabled_cri().filter(|cri| untouched && !cri.runtimes.contains_key(&cri.default));
+        let cri = after.enabled_cri().filter(|_| dead.is_none());
         let effective = now.as_ref().is_ok_and(|now| !differences(now, &after).is_empty()) || now.is_err();
         if effective && cri.is_some() {
             self.prove(&target, &after, None)?;
@@ -58,6 +60,12 @@ impl Site<'_> {
         }
         if let Ok(now) = &now {
             plan.diff = vec![tell::effective(&self.daemon, now, &after)];
+        }
+        if let Some(dead) = dead {
+            plan.warnings.push(format!(
+                "`{}` is as it was before: its default runtime `{}` does not exist, so the CRI plugin does not load",
+                self.daemon.config, dead.default
+            ));
         }
         Ok(self.ended(plan, &after))
     }

@@ -35,6 +35,8 @@ pub(super) struct Cri {
 /// Where the runtimes are, by the name of the plugin that holds them; 2.x has the first.
 const PLUGINS: [&str; 2] = ["io.containerd.cri.v1.runtime", "io.containerd.grpc.v1.cri"];
 
+const SNAPSHOTTERS: [&str; 7] = ["aufs", "blockfile", "btrfs", "devmapper", "native", "overlayfs", "zfs"];
+
 impl View {
     /// Reads a dump.
     ///
@@ -43,7 +45,8 @@ impl View {
     pub(super) fn parse(dump: &str) -> Result<View, String> {
         let document: toml_edit::DocumentMut =
             dump.parse().map_err(|error| format!("its `config dump` can't be read: {error}"))?;
-        let all = value_of(document.as_item());
+        let mut all = value_of(document.as_item());
+        name_in_full(&mut all);
         let text = |keys: &[&str]| {
             let found = keys.iter().try_fold(&all, |value, key| value.get(key));
             found.and_then(Value::as_str).filter(|text| !text.is_empty()).map(str::to_owned)
@@ -88,11 +91,33 @@ impl View {
         })
     }
 
+    /// Whether one of the CRI plugin's own settings is true.
+    pub(super) fn cri_flag(&self, key: &str) -> bool {
+        let flag = |name: &&str| self.all.get("plugins")?.get(name)?.get(key)?.as_bool();
+        PLUGINS.iter().filter_map(flag).any(|set| set)
+    }
+
     /// Returns every setting by its dotted path.
     fn settings(&self) -> BTreeMap<String, &Value> {
         let mut settings = BTreeMap::new();
         flatten(&self.all, "", &mut settings);
         settings
+    }
+}
+
+/// Turns names of version 1 in `disabled_plugins`, which 1.x repeats as they were, into those of the plugins that they
+/// stand for.
+fn name_in_full(all: &mut Value) {
+    let plugins = all.get("plugins").and_then(Value::as_object).into_iter().flat_map(|plugins| plugins.keys());
+    let plugins: Vec<String> = plugins.cloned().collect();
+    for name in all.get_mut("disabled_plugins").and_then(Value::as_array_mut).into_iter().flatten() {
+        let Some(short) = name.as_str().filter(|name| !name.contains('.')).map(str::to_owned) else { continue };
+        let listed = plugins.iter().find(|plugin| plugin.rsplit_once('.').is_some_and(|(_, last)| last == short));
+        // A plugin without settings is in no dump.
+        let snapshotter = SNAPSHOTTERS.contains(&short.as_str()).then(|| format!("io.containerd.snapshotter.v1.{short}"));
+        if let Some(full) = listed.cloned().or(snapshotter) {
+            *name = Value::from(full);
+        }
     }
 }
 

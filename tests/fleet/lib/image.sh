@@ -14,6 +14,7 @@ trixie          trixie    -                                         Debian 13, c
 containerd-1.7  bookworm  github.com/containerd/containerd@v1.7.35     Debian 12 with containerd 1.7.35 and its default configuration
 containerd-2.2  bookworm  github.com/containerd/containerd/v2@v2.2.9   the same with 2.2.9
 containerd-2.3  bookworm  github.com/containerd/containerd/v2@v2.3.7   the same with 2.3.7
+containerd-2.4  bookworm  github.com/containerd/containerd/v2@v2.4.2   the same with 2.4.2
 TABLE
 }
 need_variant() { [[ $(variant_table) =~ (^|$'\n')$1\  ]] || die "unknown variant \`$1\`; known: $(variant_table | awk '{ printf "%s ", $1 }')"; }
