@@ -1,11 +1,14 @@
 //! Runs every file of `tests/cases/MODULE/*.yml`: arguments and a faked host in, changes or an error out.
 
 mod fake;
+/// The module that CONTRIBUTING.md shows how to write.
+#[path = "contributing/swap.rs"]
+mod swap;
 
 use std::fmt::Write as _;
 use std::path::Path;
 
-use kubeon_modules::{Change, Map, spec_of};
+use kubeon_modules::{Change, DecodeError, Error, Exec, Host, Map, Module, Plan, decode, spec_of};
 use serde::Deserialize;
 
 /// One case. Exactly one of `changes` and `error` is what must come out.
@@ -55,12 +58,17 @@ fn sorted(folder: &Path) -> Vec<std::path::PathBuf> {
 
 fn check(module: &str, path: &Path) -> Result<(), String> {
     let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
-    let case: Case = serde_yaml::from_str(&text).map_err(|error| format!("the case itself: {error}"))?;
     let spec = spec_of(module).ok_or("no such module")?;
-    let planned = match (spec.decode)(&case.args) {
+    judge(&text, |case| match (spec.decode)(&case.args) {
         Ok(decoded) => decoded.plan(&case.host).map_err(|error| error.to_string()),
         Err(error) => Err(error.to_string()),
-    };
+    })
+}
+
+/// Says how a plan differs from what a case expects of it.
+fn judge(text: &str, plan: impl Fn(&Case) -> Result<Plan, String>) -> Result<(), String> {
+    let case: Case = serde_yaml::from_str(text).map_err(|error| format!("the case itself: {error}"))?;
+    let planned = plan(&case);
     match (planned, case.changes, case.error) {
         (Ok(plan), Some(expected), None) => {
             if plan.changes != expected {
@@ -84,4 +92,27 @@ fn check(module: &str, path: &Path) -> Result<(), String> {
         (Ok(plan), None, Some(part)) => Err(format!("should fail with `{part}`, wants {:?}", plan.changes)),
         (Ok(_), _, _) => Err("a case holds either `changes` or `error`".into()),
     }
+}
+
+#[test]
+fn the_module_that_is_shown_as_an_example_is_right() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = std::fs::read_to_string(root.join("../CONTRIBUTING.md")).expect("the page is there");
+    let plan = |case: &Case| {
+        let args: Result<swap::Args, DecodeError> = decode(&case.args);
+        args.map_err(|error| error.to_string())?.plan(&case.host).map_err(|error| error.to_string())
+    };
+    let mut cases = 0;
+    for block in page.split("\n   ```").skip(1).step_by(2) {
+        let (language, text) = block.split_once('\n').expect("a block has lines");
+        let text: String = text.lines().map(|line| format!("{}\n", line.strip_prefix("   ").unwrap_or(line))).collect();
+        if language == "rust" {
+            let compiled = include_str!("contributing/swap.rs");
+            assert!(text == compiled, "tests/contributing/swap.rs is not what CONTRIBUTING.md shows");
+        } else {
+            cases += 1;
+            judge(&text, plan).unwrap_or_else(|message| panic!("{message} of\n{text}"));
+        }
+    }
+    assert_eq!(cases, 3);
 }
