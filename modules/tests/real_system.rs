@@ -157,6 +157,13 @@ fn services_start_fail_and_are_enabled() {
     assert!(missing.contains("Could not find the requested service"), "{missing}");
     let facts = agent.finds("service_facts", json!({}));
     assert_eq!(facts["ansible_facts"]["services"]["kubeon-good.service"]["state"], "inactive");
+    let services = facts["ansible_facts"]["services"].as_object().expect("services");
+    let scripts = services.values().filter(|service| service["source"] == "sysv");
+    let mark = |service: &Value| if service["state"] == "running" { '+' } else { '-' };
+    let told: String = scripts
+        .map(|service| format!(" [ {} ]  {}\n", mark(service), service["name"].as_str().unwrap_or_default()))
+        .collect();
+    assert_eq!(told.trim_end(), shell("service --status-all 2>/dev/null"));
     shell("rm /etc/systemd/system/kubeon-good.service /etc/systemd/system/kubeon-bad.service; systemctl daemon-reload");
 }
 
