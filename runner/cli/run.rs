@@ -57,6 +57,11 @@ fn read(args: &RunArguments, strict: bool, given: Option<&Given>) -> Result<Read
             plays.extend(loader.carried(path, &given.text));
         } else if path.is_file() {
             plays.extend(loader.playbook(path));
+        } else if path.is_dir() {
+            return Err(Problem::new(format!(
+                "`{0}` is a folder: name a playbook in it, as in `{0}/site.yml`",
+                path.display()
+            )));
         } else {
             return Err(Problem::new(format!("no playbook `{}`", path.display())));
         }

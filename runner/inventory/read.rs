@@ -357,7 +357,8 @@ fn run(path: &Path, arguments: &[&str]) -> Result<serde_json::Value, String> {
     let output = Command::new(absolute).args(arguments).output().map_err(|error| format!("run `{shown}`: {error}"))?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
-        return Err(format!("`{shown}` ended with {}: {}", output.status, said.trim()));
+        let said = if said.trim().is_empty() { "it said nothing" } else { said.trim() };
+        return Err(format!("`{shown}` ended with {}: {said}", output.status));
     }
     serde_json::from_slice(&output.stdout).map_err(|error| format!("`{shown}` answered no JSON: {error}"))
 }

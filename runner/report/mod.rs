@@ -145,6 +145,8 @@ pub fn show_diagnostics(diagnostics: &[Diagnostic]) {
 
 /// Shows what ends the program.
 pub fn complain(message: &str) {
+    // One that shows a place in a file is whole already.
+    let message = message.strip_prefix("error: ").unwrap_or(message);
     writeln!(std::io::stderr(), "error: {}", secrets::hide(message)).ok();
 }
 
