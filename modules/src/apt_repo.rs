@@ -129,7 +129,8 @@ impl Module for Args {
         self.judge_update(host.applied())?;
         let output = host.probe(&Probe::of(&["dpkg", "--print-architecture"]))?;
         if !output.success() {
-            let message = "this host has no dpkg: `apt_repo` is for Debian, Ubuntu and their kin";
+            let message = "this host has no dpkg: `apt_repo` is for Debian, Ubuntu and their kin; on hosts with dnf `yum_repository` \
+                           adds a repository";
             return Err(Error::new(ErrorKind::Refused, message));
         }
         let architecture = output.stdout.trim().to_owned();

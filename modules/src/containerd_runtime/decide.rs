@@ -85,7 +85,8 @@ pub(super) fn wanted(args: &Args, view: &View, cri: &Cri, major: u32) -> Result<
         None if args.mode == Mode::RuntimeClass => {
             return Err(format!("the default runtime `{}` does not exist, so no pod starts: repair that first", cri.default));
         }
-        None if cri.runtimes.contains_key("runc") || args.repair => "runc".to_owned(),
+        // A file that may be rewritten whole gets one.
+        None if cri.runtimes.contains_key("runc") || args.repair || args.migrate => "runc".to_owned(),
         None => {
             return Err(format!(
                 "neither the default runtime `{}` nor `runc` exists, so no pod starts, and there are no options to \

@@ -1,11 +1,12 @@
 //! Proof of a configuration before it is put in place: the host's own containerd boots with it beside the running one,
 //! on folders and sockets of its own, and is asked for its CRI plugin.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::containerd_runtime::daemon::Daemon;
 use crate::containerd_runtime::dropin::names_imports;
 use crate::containerd_runtime::edit::{Text, moved};
+use crate::containerd_runtime::propose::table_keys;
 use crate::containerd_runtime::view::View;
 use crate::{Error, Host, Probe};
 
@@ -64,11 +65,11 @@ pub(super) enum Proof {
 /// reads further files, which could undo [`apart`], the daemon's own dump of all of them together is booted.
 pub(super) fn boot(host: &dyn Host, daemon: &Daemon, text: &str, view: &View) -> Result<Proof, Error> {
     let alone = !names_imports(text) && daemon.other_files(host, view)?.is_empty();
-    let text = match alone {
-        true => moved(&daemon.filled_in(text), &daemon.config, "{scratch}/config.toml"),
-        false => view.text.clone(),
-    };
-    let apart = match apart(&text, alone) {
+    let filled_in = moved(&daemon.filled_in(text), &daemon.config, "{scratch}/config.toml");
+    // In version 1 the addresses and folders below have other names.
+    let alone = alone && Text::parse(&filled_in).is_ok_and(|text| text.version() >= 2);
+    let text = if alone { filled_in } else { view.text.clone() };
+    let apart = match apart(&text, alone, &view.disabled) {
         Ok(apart) => apart,
         Err(message) => return Ok(Proof::Failed(message)),
     };
@@ -84,11 +85,14 @@ pub(super) fn boot(host: &dyn Host, daemon: &Daemon, text: &str, view: &View) ->
 
 /// Returns the configuration with every address and folder that two daemons must not share moved into the scratch
 /// folder. What matters to the CRI plugin stays.
-fn apart(text: &str, alone: bool) -> Result<String, String> {
+fn apart(text: &str, alone: bool, disabled: &[String]) -> Result<String, String> {
     let mut text = Text::parse(text)?;
     let version = text.version();
     if !alone {
         text.put(&[], "imports", &Value::Array(Vec::new()))?;
+        if !disabled.is_empty() {
+            text.put(&[], "disabled_plugins", &json!(disabled))?;
+        }
     }
     for (table, key) in [
         ("debug", "address"),
@@ -109,9 +113,6 @@ fn apart(text: &str, alone: bool) -> Result<String, String> {
     if text.get(&["temp"]).is_some() {
         text.put(&[], "temp", &"".into())?;
     }
-    if version < 2 {
-        return Ok(text.render());
-    }
     let server = |name: &str| format!("io.containerd.server.v1.{name}");
     for (plugin, value) in [("debug", ""), ("metrics", ""), ("grpc-tcp", ""), ("ttrpc", "{scratch}/c.sock.ttrpc")] {
         if text.get(&["plugins", &server(plugin), "address"]).is_some() {
@@ -125,6 +126,18 @@ fn apart(text: &str, alone: bool) -> Result<String, String> {
     text.put(&["plugins", "io.containerd.grpc.v1.cri"], "stream_server_port", &"0".into())?;
     text.put(&["plugins", "io.containerd.grpc.v1.cri"], "stream_server_address", &"127.0.0.1".into())?;
     text.put(&["plugins", cni, "cni"], "conf_dir", &"{scratch}/cni".into())?;
+    for keys in table_keys(&text) {
+        let runtimes: Vec<&str> = keys.into_iter().chain(["runtimes"]).collect();
+        let names = text.get(&runtimes).and_then(|item| item.as_table_like()).into_iter();
+        let names: Vec<String> = names.flat_map(|table| table.iter().map(|(name, _)| name.to_owned())).collect();
+        for name in names {
+            let keys: Vec<&str> = runtimes.iter().copied().chain([name.as_str()]).collect();
+            let folder = text.get(&keys).and_then(|item| item.as_table_like()?.get("cni_conf_dir")?.as_str());
+            if folder.is_some_and(|folder| !folder.is_empty()) {
+                text.put(&keys, "cni_conf_dir", &"{scratch}/cni".into())?;
+            }
+        }
+    }
     for plugin in text.plugins() {
         let has_folder = text.get(&["plugins", &plugin, "root_path"]).and_then(|item| item.as_str());
         let movable = plugin.starts_with("io.containerd.snapshotter.v1.") && !plugin.ends_with(".zfs");
@@ -208,7 +221,7 @@ mod tests {
     fn keeps_apart_what_two_daemons_must_not_share() {
         let text = "version = 2\n[metrics]\naddress = \"0.0.0.0:10257\"\n\
             [plugins.\"io.containerd.grpc.v1.cri\"]\nsandbox_image = \"pause\" # ours\nstream_server_port = \"10010\"\n";
-        let apart = apart(text, true).expect("it parses");
+        let apart = apart(text, true, &[]).expect("it parses");
         assert!(!apart.contains("10257") && !apart.contains("10010") && apart.contains("\"pause\" # ours"), "{apart}");
         assert!(apart.contains("disable = true") && apart.contains("{scratch}/opt"), "{apart}");
     }
