@@ -1,6 +1,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::decode::Arguments;
 use crate::ask::{bad, run};
 use crate::{Change, Error, ErrorKind, Exec, Host, Module, Plan};
 
@@ -11,7 +12,7 @@ use crate::{Change, Error, ErrorKind, Exec, Host, Module, Plan};
 ///     name: iptables
 ///     path: /usr/sbin/iptables-legacy
 /// ```
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Arguments, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// The name of the link, such as `editor`.

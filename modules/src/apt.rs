@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::host::Put as _;
+use crate::decode::Arguments;
 use crate::dpkg::Database;
 use crate::host::Map;
 use crate::{Change, Done, Error, ErrorKind, Exec, Expect, Host, Module, Plan};
@@ -29,7 +30,7 @@ const JOURNAL: &str = "/var/lib/dpkg/updates";
 ///     update_cache: true
 ///     cache_valid_time: 3600
 /// ```
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Arguments, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// Packages: names, `name=version` and `name>=version` where the version may hold `*`, and patterns of names.

@@ -1,6 +1,6 @@
 use schemars::JsonSchema;
-use serde::Deserialize;
 
+use crate::decode::Arguments;
 use crate::apt_repo::key::{Certificate, certificates, dearmored};
 use crate::ask::bad;
 use crate::shared::{State, yes};
@@ -20,7 +20,7 @@ const FILE: &str = "/etc/apt/trusted.gpg";
 /// ```
 ///
 /// Without a `keyring` the key is trusted for every repository; `deb822_repository` takes one for its own.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Arguments, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// The key's ID or fingerprint: 8 hexadecimal digits at least.

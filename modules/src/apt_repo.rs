@@ -12,9 +12,9 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::json;
 
 use crate::apt::{command, explain, lock};
+use crate::decode::Arguments;
 use crate::apt_repo::keyring::date;
 use crate::apt_repo::offer::Offer;
 use crate::apt_repo::sources::{FOLDER, Named, Source};
@@ -42,7 +42,7 @@ use crate::{Change, Content, Done, Error, ErrorKind, Host, Module, Plan, Probe, 
 /// NVIDIA's paths of old are reported, and taken out of service with `disable_old: true`.
 ///
 /// The result holds `source_file`, `keyring`, `fingerprint`, `key_expires`, `candidates`, `disabled` and `old`.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Arguments, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// The name of the source file, without its ending.
@@ -230,14 +230,14 @@ impl Site<'_> {
             lock::wait(self.host, Duration::from_secs(self.args.lock_timeout))?;
             plan.changes.push(self.update(&path));
         }
-        let candidates: BTreeMap<&String, &Option<String>> =
-            offers.iter().map(|(name, offer)| (name, &offer.candidate)).collect();
+        let candidate = |(name, offer): (&String, &Offer)| (name.clone(), offer.candidate.clone().into());
+        let candidates: crate::host::Map = offers.iter().map(candidate).collect();
         Ok(plan
             .with("source_file", path)
             .with("keyring", self.args.keyring())
             .with("fingerprint", self.args.pinned())
             .with("key_expires", certificate.expires_s.map(date))
-            .with("candidates", json!(candidates))
+            .with("candidates", candidates)
             .with("disabled", disabled)
             .with("old", old))
     }

@@ -1,7 +1,7 @@
 use schemars::JsonSchema;
-use serde::Deserialize;
 use serde_json::Value;
 
+use crate::decode::Arguments;
 use crate::apt::update;
 use crate::ask::{bad, text};
 use crate::rewrite::lines_of;
@@ -21,7 +21,7 @@ const FOLDER: &str = "/etc/apt/sources.list.d";
 ///
 /// When apt can't read the new repository, the file is put back and the task fails. A repository with a key of its own
 /// is best made with `deb822_repository`, and proven by what it offers with `apt_repo`.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Arguments, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// The line, as `sources.list(5)` has it. `ppa:OWNER/NAME` is not handled.

@@ -1,6 +1,6 @@
 use schemars::JsonSchema;
-use serde::Deserialize;
 
+use crate::decode::Arguments;
 use crate::pattern::{Flags, Pattern};
 use crate::shared::{Edit, Owner, yes};
 use crate::{Algorithm, Content, Error, ErrorKind, FileKind, Host, Module, Plan, paths};
@@ -14,7 +14,7 @@ use crate::{Algorithm, Content, Error, ErrorKind, FileKind, Host, Module, Plan, 
 ///     remote_src: true
 ///     validate: haproxy -c -f %s
 /// ```
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Arguments, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// The directory of fragments.

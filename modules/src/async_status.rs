@@ -3,6 +3,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::host::Put as _;
+use crate::decode::Arguments;
 use crate::host::Map;
 use crate::{Change, Error, ErrorKind, Host, Module, Plan};
 
@@ -16,7 +17,7 @@ use crate::{Change, Error, ErrorKind, Host, Module, Plan};
 ///   retries: 60
 ///   delay: 10
 /// ```
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Arguments, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// The job, as its task returned it.

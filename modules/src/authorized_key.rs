@@ -2,8 +2,8 @@ use std::collections::BTreeMap;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use schemars::JsonSchema;
-use serde::Deserialize;
 
+use crate::decode::Arguments;
 use crate::attributes::{Account, Wanted, account_of, missing_parents};
 use crate::rewrite::{Rewrite, bare, lines_of};
 use crate::shared::{State, yes};
@@ -16,7 +16,7 @@ use crate::{Change, Content, Error, ErrorKind, Host, Mode, Module, Plan, paths, 
 ///     user: deploy
 ///     key: "{{ lookup('file', 'deploy.pub') }}"
 /// ```
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Arguments, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// Whose file.

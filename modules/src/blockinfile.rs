@@ -1,6 +1,6 @@
 use schemars::JsonSchema;
-use serde::Deserialize;
 
+use crate::decode::Arguments;
 use crate::pattern::{Flags, Pattern};
 use crate::rewrite::{Edited, lines_of};
 use crate::shared::{Edit, Owner, State};
@@ -15,7 +15,7 @@ use crate::{Error, ErrorKind, Host, Module, Plan};
 ///       10.0.0.1 control-1
 ///       10.0.0.2 gpu-1
 /// ```
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Arguments, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// The file.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::order::gathered;
 use crate::{Change, Error, ErrorKind, Exec, Host, Probe};
 
 /// Flags that a file system sets by itself, and that no `=` is meant to take away.
@@ -30,8 +31,8 @@ pub(crate) fn changes(host: &dyn Host, path: &str, wanted: &str, changes: &mut V
         return Err(Error::new(ErrorKind::Host, format!("read the flags of `{path}`: {}", output.stderr.trim())));
     }
     let found = output.stdout.split_whitespace().next().unwrap_or_default();
-    let found: BTreeSet<char> = found.chars().filter(|letter| *letter != '-').collect();
-    let wanted: BTreeSet<char> = letters.chars().collect();
+    let found: BTreeSet<char> = gathered(found.chars().filter(|letter| *letter != '-'));
+    let wanted: BTreeSet<char> = gathered(letters.chars());
     let text = |letters: &mut dyn Iterator<Item = char>| letters.collect::<String>();
     let added = match how {
         "-" => String::new(),

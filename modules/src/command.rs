@@ -1,7 +1,7 @@
 use schemars::JsonSchema;
-use serde::Deserialize;
 use serde_json::json;
 
+use crate::decode::Arguments;
 use crate::invocation;
 use crate::shared::{Streams, When, yes};
 use crate::{Done, Error, ErrorKind, Exec, Host, Module, Plan, host::Map, paths};
@@ -13,7 +13,7 @@ use crate::{Done, Error, ErrorKind, Exec, Host, Module, Plan, host::Map, paths};
 ///   register: join
 ///   changed_when: false
 /// ```
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Arguments, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// The command and its arguments in one line, split as a shell would split it.

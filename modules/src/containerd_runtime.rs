@@ -20,6 +20,7 @@ pub(crate) use look::{Look, look, runtimes_written};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::decode::Arguments;
 use crate::containerd_runtime::daemon::{Asked, Daemon, Service};
 use crate::containerd_runtime::prove::Proof;
 use crate::containerd_runtime::record::Record;
@@ -57,7 +58,7 @@ use crate::{Change, Done, Error, ErrorKind, Exec, Expect, Host, Module, Output, 
 ///
 /// The result holds `config`, `containerd_version`, `default_runtime`, `runtimes`, `inherits`, `restarted` and
 /// `container` (`runs`, or `unknown` where this host can't start one by hand).
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Arguments, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// Whether the NVIDIA runtime becomes the default, or is there for pods of its RuntimeClass.

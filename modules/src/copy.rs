@@ -3,6 +3,7 @@ use std::collections::HashSet;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::decode::Arguments;
 use crate::attributes::{Wanted, describe, missing_parents};
 use crate::rewrite::{Rewrite, holds};
 use crate::shared::yes;
@@ -16,7 +17,7 @@ use crate::{Algorithm, Change, Content, Error, ErrorKind, FileKind, Host, Mode, 
 ///     dest: /etc/kubernetes/kubelet.yaml
 ///     mode: "0644"
 /// ```
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Arguments, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// Where it goes. A directory, or a path that ends in `/`, gets the file under its own name.

@@ -2,6 +2,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::host::Put as _;
+use crate::decode::Arguments;
 use crate::shared::State;
 use crate::{Change, Diff, Error, ErrorKind, Exec, Host, Module, Plan, Probe, Write};
 
@@ -17,7 +18,7 @@ use table::Table;
 ///     minute: "*/5"
 ///     job: /usr/local/bin/check-gpus
 /// ```
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Arguments, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// The job's name, kept in a comment before it; with `env`, the variable's.

@@ -1,7 +1,8 @@
 use schemars::JsonSchema;
-use serde::Deserialize;
 use serde_json::Value;
 
+use crate::order::sort_by;
+use crate::decode::Arguments;
 use crate::apt_repo::key::dearmored;
 use crate::ask::bad;
 use crate::passed::table;
@@ -26,7 +27,7 @@ const KEYS: &str = "/etc/apt/keyrings";
 /// ```
 ///
 /// apt's lists are not refreshed: `apt` with `update_cache` does that.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Arguments, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// The repository's name, of which the file's is made.
@@ -187,7 +188,7 @@ impl Args {
             };
             fields.push((title(name), name, text));
         }
-        fields.sort_by_key(|(_, name, _)| *name);
+        sort_by(&mut fields, |(_, one, _), (_, other, _)| one.cmp(other));
         let line = |(title, _, text): &(String, &str, String)| {
             if !text.contains('\n') {
                 return format!("{title}: {text}\n");

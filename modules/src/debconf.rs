@@ -1,6 +1,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::decode::Arguments;
 use crate::ask::{bad, run};
 use crate::host::Map;
 use crate::{Change, Error, Exec, Host, Module, Plan};
@@ -14,7 +15,7 @@ use crate::{Change, Error, Exec, Host, Module, Plan};
 ///     vtype: select
 ///     value: Europe
 /// ```
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Arguments, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// The package.

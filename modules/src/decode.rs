@@ -1,16 +1,22 @@
 //! Decodes a module's arguments as leniently as users of Ansible expect (`"yes"` is a boolean, `5` a string, `a,b` a
 //! list), and says *which* argument is wrong, so that the runner can point at where it was written.
 //!
-//! A field whose name begins with `+` is a block of arguments that several modules share: its struct takes its fields
-//! from the same mapping. See `shared.rs`.
+//! A module's type derives [`Arguments`]; what lies within an argument derives serde's `Deserialize`. A field whose name
+//! begins with `+` is a block of arguments that several modules share: see `shared.rs`.
 
-use std::cell::RefCell;
+mod arguments;
+
 use std::fmt;
 
+pub(crate) use kubeon_derive::Arguments;
+
+use serde::de::value::StrDeserializer;
 use serde::de::{self, DeserializeOwned, DeserializeSeed, Deserializer, IntoDeserializer, Visitor};
 use serde_json::Value;
 
 use crate::host::Map;
+
+pub use arguments::{Argument, Arguments, Given, Row, arguments};
 
 /// Where in the arguments something is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -96,7 +102,7 @@ impl de::Error for Fault {
     }
 }
 
-/// Decodes arguments into a module's type.
+/// Decodes arguments of an action of the runner, which are no module's.
 ///
 /// # Errors
 /// The first fault, with the path to it. A missing key is reported only when nothing else is wrong.
@@ -111,95 +117,35 @@ impl<'de> Deserializer<'de> for Object<'_> {
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
         visitor.visit_map(Entries::of(self.0))
     }
-    fn deserialize_struct<V: Visitor<'de>>(
-        self,
-        _: &'static str,
-        fields: &'static [&'static str],
-        visitor: V,
-    ) -> Result<V::Value, Fault> {
-        let whole = Whole { args: self.0, known: RefCell::default() };
-        let strict = fields.iter().any(|field| is_block(field));
-        visitor.visit_map(Entries { fields, whole: Some(&whole), strict, blocks: fields.iter(), ..Entries::of(self.0) })
-    }
     serde::forward_to_deserialize_any! {
         bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit unit_struct
-        newtype_struct seq tuple tuple_struct map enum identifier ignored_any
+        newtype_struct seq tuple tuple_struct struct map enum identifier ignored_any
     }
 }
 
-/// Whether a field's name stands for a block of shared arguments.
-fn is_block(field: &str) -> bool {
-    field.starts_with('+')
-}
-
-/// The arguments of a module that has blocks, and which names its blocks have taken.
-struct Whole<'a> {
-    args: &'a Map,
-    known: RefCell<Vec<&'static str>>,
-}
-
-impl Whole<'_> {
-    #[inline(never)]
-    fn unknown(&self, key: &str, fields: &[&str]) -> Fault {
-        let known = self.known.borrow();
-        let names = fields.iter().chain(known.iter()).filter(|name| !is_block(name));
-        let names: Vec<String> = names.map(|name| format!("`{name}`")).collect();
-        Fault::new(format!("unknown field `{key}`, expected one of {}", names.join(", ")), None).at_key(key)
-    }
-}
-
-/// The entries of a mapping: first a block each, then what is written there.
+/// The entries of a mapping.
 struct Entries<'a> {
     rest: serde_json::map::Iter<'a>,
     current: Option<(&'a String, &'a Value)>,
-    /// The names of a struct's fields; empty for a mapping of any kind.
-    fields: &'static [&'static str],
-    blocks: std::slice::Iter<'a, &'static str>,
-    whole: Option<&'a Whole<'a>>,
-    /// Whether an entry that neither the struct nor a block knows is an error of ours; one of the struct's otherwise.
-    strict: bool,
 }
 
 impl<'a> Entries<'a> {
     fn of(map: &'a Map) -> Entries<'a> {
-        Entries { rest: map.iter(), current: None, fields: &[], blocks: [].iter(), whole: None, strict: false }
-    }
-
-    /// Returns the next block's name, or moves on to the next entry that is not another's.
-    #[inline(never)]
-    fn advance(&mut self) -> Result<Option<&'a str>, Fault> {
-        if let Some(block) = self.blocks.by_ref().find(|field| is_block(field)) {
-            return Ok(Some(block));
-        }
-        loop {
-            self.current = self.rest.next();
-            let Some((key, _)) = self.current else { return Ok(None) };
-            let own = self.fields.contains(&key.as_str()) && !is_block(key);
-            match self.whole {
-                Some(whole) if self.strict && !own => {
-                    if !whole.known.borrow().contains(&key.as_str()) || is_block(key) {
-                        return Err(whole.unknown(key, self.fields));
-                    }
-                }
-                // Within a block: the rest is the module's or another block's.
-                None if !self.fields.is_empty() && !own => {}
-                Some(_) | None => return Ok(Some(key)),
-            }
-        }
+        Entries { rest: map.iter(), current: None }
     }
 }
 
 impl<'de> de::MapAccess<'de> for Entries<'_> {
     type Error = Fault;
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Fault> {
-        let Some(key) = self.advance()? else { return Ok(None) };
-        seed.deserialize(key.into_deserializer()).map(Some).map_err(|error: Fault| error.at_key(key))
+        self.current = self.rest.next();
+        let Some((key, _)) = self.current else { return Ok(None) };
+        let named: StrDeserializer<'_, Fault> = key.as_str().into_deserializer();
+        seed.deserialize(named).map(Some).map_err(|error| error.at_key(key))
     }
     fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, Fault> {
-        match self.current {
-            Some((key, value)) => seed.deserialize(Lenient(value, None)).map_err(|error| error.below(key)),
-            None => seed.deserialize(Lenient(&Value::Null, self.whole)),
-        }
+        let (key, value) = self.current.expect("a value is asked for after its key");
+        seed.deserialize(Lenient(value)).map_err(|error| error.below(key))
     }
 }
 
@@ -209,13 +155,12 @@ impl<'de> de::SeqAccess<'de> for Items<'_> {
     type Error = Fault;
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Fault> {
         let Some((index, value)) = self.0.next() else { return Ok(None) };
-        seed.deserialize(Lenient(value, None)).map(Some).map_err(|error| error.within(Step::Index(index)))
+        seed.deserialize(Lenient(value)).map(Some).map_err(|error| error.within(Step::Index(index)))
     }
 }
 
-/// A value that turns into what is asked of it where a person would say that it is the same; a block where there is a
-/// whole to take it from.
-struct Lenient<'a>(&'a Value, Option<&'a Whole<'a>>);
+/// A value that turns into what is asked of it where a person would say that it is the same.
+struct Lenient<'a>(&'a Value);
 
 impl Lenient<'_> {
     fn wrong(&self, expected: &str) -> Fault {
@@ -367,12 +312,10 @@ impl<'de> Deserializer<'de> for Lenient<'_> {
     fn deserialize_struct<V: Visitor<'de>>(
         self,
         _: &'static str,
-        fields: &'static [&'static str],
+        _: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Fault> {
-        let Some(whole) = self.1 else { return self.deserialize_map(visitor) };
-        whole.known.borrow_mut().extend(fields);
-        visitor.visit_map(Entries { fields, ..Entries::of(whole.args) })
+        self.deserialize_map(visitor)
     }
 
     fn deserialize_enum<V: Visitor<'de>>(
@@ -398,12 +341,11 @@ impl<'de> Deserializer<'de> for Lenient<'_> {
 mod tests {
     use std::collections::BTreeMap;
 
-    use serde::Deserialize;
     use serde_json::json;
 
     use super::*;
 
-    #[derive(Debug, Deserialize, PartialEq)]
+    #[derive(Debug, Arguments, PartialEq)]
     #[serde(deny_unknown_fields)]
     struct Args {
         name: String,
@@ -418,7 +360,7 @@ mod tests {
     }
 
     fn decoded(args: Value) -> Result<Args, DecodeError> {
-        decode(args.as_object().expect("an object"))
+        arguments(args.as_object().expect("an object"))
     }
 
     #[test]
@@ -431,14 +373,14 @@ mod tests {
         );
     }
 
-    #[derive(Debug, Deserialize, PartialEq)]
+    #[derive(Debug, Arguments, PartialEq)]
     #[serde(deny_unknown_fields)]
     struct Shared {
         #[serde(default, alias = "group")]
         groups: Vec<String>,
     }
 
-    #[derive(Debug, Deserialize, PartialEq)]
+    #[derive(Debug, Arguments, PartialEq)]
     #[serde(deny_unknown_fields)]
     struct Whole {
         name: String,
@@ -447,7 +389,7 @@ mod tests {
     }
 
     fn whole(args: Value) -> Result<Whole, DecodeError> {
-        decode(args.as_object().expect("an object"))
+        arguments(args.as_object().expect("an object"))
     }
 
     #[test]

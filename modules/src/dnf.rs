@@ -2,6 +2,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::decode::Arguments;
 use crate::ask::{ask, bad, failed, run, slow};
 use crate::host::{Map, Put as _};
 use crate::passed::table;
@@ -20,7 +21,7 @@ pub(crate) const SLOW_S: u64 = 300;
 ///     enablerepo: [kubernetes]
 ///     disable_excludes: kubernetes
 /// ```
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Arguments, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// Packages: names, `name-version`, what a package provides, `@groups`, files and URLs of packages; `*` with

@@ -3,6 +3,7 @@ use std::sync::OnceLock;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::decode::Arguments;
 use crate::dpkg::Database;
 use crate::{Change, Error, ErrorKind, Exec, Host, Module, Plan};
 
@@ -13,7 +14,7 @@ use crate::{Change, Error, ErrorKind, Exec, Host, Module, Plan};
 ///     name: kubelet
 ///     selection: hold
 /// ```
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Arguments, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// The package.

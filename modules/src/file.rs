@@ -1,6 +1,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::decode::Arguments;
 use crate::attributes::{Wanted, describe, missing_parents};
 use crate::shared::yes;
 use crate::{Change, Error, ErrorKind, FileKind, Host, Mode, Module, Plan, Stat, Write, clock, paths};
@@ -13,7 +14,7 @@ use crate::{Change, Error, ErrorKind, FileKind, Host, Mode, Module, Plan, Stat, 
 ///     state: directory
 ///     mode: "0755"
 /// ```
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Arguments, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// The path itself; for `link` and `hard`, where the link is.

@@ -3,6 +3,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::host::Put as _;
+use crate::decode::Arguments;
 use crate::fnmatch::fnmatch;
 use crate::host::Map;
 use crate::inode::{Names, describe};
@@ -20,7 +21,7 @@ use crate::{Algorithm, Error, ErrorKind, FileKind, Host, Mode, Module, Plan, Sta
 ///     size: 1m
 ///   register: old
 /// ```
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Arguments, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// The directories to look in.

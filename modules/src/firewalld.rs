@@ -1,6 +1,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::decode::Arguments;
 use crate::ask::{ask, bad, run};
 use crate::passed::table;
 use crate::{Change, Error, ErrorKind, Exec, Host, Module, Plan};
@@ -14,7 +15,7 @@ use crate::{Change, Error, ErrorKind, Exec, Host, Module, Plan};
 ///     permanent: true
 ///     immediate: true
 /// ```
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Arguments, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// Whether it is there; `present` and `absent` are for zones and their targets.

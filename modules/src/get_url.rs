@@ -1,8 +1,8 @@
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
-use serde::Deserialize;
 
+use crate::decode::Arguments;
 use crate::attributes::{Wanted, describe};
 use crate::host::Map;
 use crate::host::Put as _;
@@ -18,7 +18,7 @@ use crate::{Algorithm, Change, Done, Error, ErrorKind, Exec, Expect, FileKind, H
 ///     dest: /usr/local/src/helm.tar.gz
 ///     checksum: sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef
 /// ```
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Arguments, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// What to download: `http`, `https`, `ftp` or `file`.

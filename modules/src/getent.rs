@@ -1,7 +1,7 @@
 use schemars::JsonSchema;
-use serde::Deserialize;
 use serde_json::Value;
 
+use crate::decode::Arguments;
 use crate::host::Map;
 use crate::shared::yes;
 use crate::{Error, ErrorKind, Host, Module, Plan, Probe};
@@ -15,7 +15,7 @@ use crate::{Error, ErrorKind, Host, Module, Plan, Probe};
 /// - debug:
 ///     msg: "{{ ansible_facts.getent_passwd.root[4] }}"
 /// ```
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Arguments, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// The database.

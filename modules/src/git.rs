@@ -1,6 +1,6 @@
 use schemars::JsonSchema;
-use serde::Deserialize;
 
+use crate::decode::Arguments;
 use crate::ask::{ask, bad, failed};
 use crate::passed::table;
 use crate::shared::yes;
@@ -18,7 +18,7 @@ const SLOW_S: u64 = 300;
 ///     version: v2.29.0
 ///     depth: 1
 /// ```
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Arguments, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// Where the repository is.

@@ -2,9 +2,9 @@ pub mod evidence;
 mod read;
 
 use schemars::JsonSchema;
-use serde::Deserialize;
 use serde_json::Value;
 
+use crate::decode::Arguments;
 use crate::cluster::{Api, encoded, text};
 use crate::gpu_cluster_facts::evidence::{Cluster, Pod};
 use crate::{Error, ErrorKind, Host, Module, Plan};
@@ -26,7 +26,7 @@ use crate::{Error, ErrorKind, Host, Module, Plan};
 /// - `pods`: the device plugins' pods, and pods that ask for GPUs, each with what keeps it from running
 /// - `runtime_classes`: their handlers, by name
 /// - `failures`: pods about GPUs that could not even be made, in the last minutes
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Arguments, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// A kubeconfig on the machine where the task runs; absent stands for `$KUBECONFIG`, `~/.kube/config`, then the

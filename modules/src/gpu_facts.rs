@@ -3,13 +3,13 @@ mod services;
 mod toolkit;
 
 use schemars::JsonSchema;
-use serde::Deserialize;
 use serde_json::Value;
 
+use crate::decode::{Arguments, arguments};
 use crate::facts::Files;
 use crate::gpu_facts::evidence::{Evidence, Names};
 use crate::host::Map;
-use crate::{Error, ErrorKind, Host, Module, Plan, decode, nvidia_detect, setup};
+use crate::{Error, ErrorKind, Host, Module, Plan, nvidia_detect, setup};
 
 /// Gather everything on a host that decides whether pods can have its NVIDIA GPUs.
 ///
@@ -31,7 +31,7 @@ use crate::{Error, ErrorKind, Host, Module, Plan, decode, nvidia_detect, setup};
 /// - `kubelet`: its service, its device plugins' sockets, and what its journal has about GPUs
 /// - `names`: what tells which node of a cluster this host is
 /// - `unread`: what could not be looked at, and why
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Arguments, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// The oldest driver that will do.
@@ -90,7 +90,7 @@ impl Module for Args {
 
 /// Returns what another module says of this host.
 fn result_of<M: Module>(host: &dyn Host, args: &Map) -> Result<Map, Error> {
-    let module: M = decode(args).map_err(|error| Error::new(ErrorKind::Arguments, error.to_string()))?;
+    let module: M = arguments(args).map_err(|error| Error::new(ErrorKind::Arguments, error.to_string()))?;
     module.plan(host).map(|plan| plan.result)
 }
 

@@ -1,7 +1,7 @@
 use schemars::JsonSchema;
-use serde::Deserialize;
 
 use crate::host::Put as _;
+use crate::decode::Arguments;
 use crate::accounts;
 use crate::shared::State;
 use crate::{Change, Error, ErrorKind, Exec, Host, Module, Plan};
@@ -14,7 +14,7 @@ use crate::{Change, Error, ErrorKind, Exec, Host, Module, Plan};
 ///     gid: 999
 ///     system: true
 /// ```
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Arguments, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// The group's name.

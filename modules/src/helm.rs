@@ -2,6 +2,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::decode::Arguments;
 use crate::ask::{bad, failed, slow};
 use crate::host::{Map, Put as _};
 use crate::passed::table;
@@ -26,7 +27,7 @@ const SLOW_S: u64 = 300;
 ///
 /// helm itself says, by a dry run, which chart and which values a release would have; it is upgraded when they differ
 /// from those it has.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Arguments, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// The release.

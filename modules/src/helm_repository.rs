@@ -1,7 +1,7 @@
 use schemars::JsonSchema;
-use serde::Deserialize;
 use serde_json::Value;
 
+use crate::decode::Arguments;
 use crate::ask::{bad, failed, run};
 use crate::shared::State;
 use crate::{Change, Error, Exec, Host, Module, Plan};
@@ -14,7 +14,7 @@ use crate::{Change, Error, Exec, Host, Module, Plan};
 ///     repo_url: https://helm.ngc.nvidia.com/nvidia
 ///   delegate_to: localhost
 /// ```
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Arguments, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// What it is called here.

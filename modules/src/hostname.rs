@@ -2,6 +2,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::decode::Arguments;
 use crate::facts::{Files, full_name, systemd_runs};
 use crate::{Change, Error, ErrorKind, Exec, Host, Module, Plan, Write};
 
@@ -14,7 +15,7 @@ const LIMIT: usize = 64;
 /// - hostname:
 ///     name: "{{ inventory_hostname }}"
 /// ```
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Arguments, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// The name.

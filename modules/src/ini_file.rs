@@ -1,6 +1,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::decode::Arguments;
 use crate::ask::bad;
 use crate::ini::{end_of, joined, lines_of, said, section_of};
 use crate::rewrite::Edited;
@@ -17,7 +18,7 @@ use crate::{Error, Host, Module, Plan};
 ///     value: 1G
 ///     no_extra_spaces: true
 /// ```
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Arguments, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// The file.

@@ -2,6 +2,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::decode::Arguments;
 use crate::ask::{ask, bad, failed, run};
 use crate::passed::table;
 use crate::shared::State;
@@ -19,7 +20,7 @@ use crate::{Change, Error, Exec, Host, Module, Plan};
 /// ```
 ///
 /// Rules are lost at the next start: what keeps them is the host's own, such as `netfilter-persistent`.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Arguments, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// The table.

@@ -2,13 +2,14 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::decode::{Arguments, arguments};
 use crate::ask::bad;
 use crate::cluster::object::{Object, objects_of};
 use crate::cluster::resource::Discovery;
 use crate::cluster::{Api, text};
 use crate::host::{Map, Put as _};
 use crate::passed::table;
-use crate::{Done, Error, ErrorKind, Host, Module, Plan, decode, k8s_apply};
+use crate::{Done, Error, ErrorKind, Host, Module, Plan, k8s_apply};
 
 /// Keep objects of a Kubernetes cluster, with the arguments of `kubernetes.core.k8s`.
 ///
@@ -22,7 +23,7 @@ use crate::{Done, Error, ErrorKind, Host, Module, Plan, decode, k8s_apply};
 ///
 /// Objects are applied by the server, as `k8s_apply` does: fields that others manage are taken over, unless
 /// `server_side_apply` says otherwise, and fields that an earlier task gave and this one does not are removed.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Arguments, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// The objects: text with YAML documents, a mapping, or a list of mappings.
@@ -263,6 +264,6 @@ impl Args {
         if let Some(propagation) = removal {
             args.put("propagation", propagation.to_ascii_lowercase());
         }
-        decode(&args).map_err(|error| bad(error.to_string()))
+        arguments(&args).map_err(|error| bad(error.to_string()))
     }
 }

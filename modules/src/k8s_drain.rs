@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::decode::Arguments;
 use crate::cluster::{Api, FIELD_MANAGER, encoded, listed, text};
 use crate::host::Map;
 use crate::{Change, Diff, Error, ErrorKind, Host, KubeRequest, Module, Plan};
@@ -22,7 +23,7 @@ use crate::{Change, Diff, Error, ErrorKind, Host, KubeRequest, Module, Plan};
 ///
 /// Pods are evicted, so a PodDisruptionBudget that allows no further disruption is waited for. Pods that could not be
 /// evicted without losing something are told of before anything is changed.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Arguments, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// The node's name.

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::decode::Arguments;
 use crate::cluster::resource::{Discovery, Resource};
 use crate::cluster::rollout::{State, condition_of, state_of};
 use crate::cluster::{Api, encoded, text};
@@ -20,7 +21,7 @@ use crate::{Error, ErrorKind, Host, Module, Plan};
 ///   until: node.resources[0].status.allocatable['nvidia.com/gpu'] | default(0) | int == 8
 ///   retries: 30
 /// ```
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Arguments, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// The kind of the objects, by any of its names: `Node`, `nodes`, `no`.

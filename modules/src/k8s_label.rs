@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
+use crate::decode::Arguments;
 use crate::cluster::{Api, FIELD_MANAGER, listed, manager_of, refusal, text, yaml};
 use crate::host::Map;
 use crate::shared::State;
@@ -26,7 +27,7 @@ use crate::{Change, Diff, Error, ErrorKind, Host, Module, Plan};
 ///
 /// Where several of `name`, `address`, `machine_id` and `hostname` are given, those that no node has are passed over,
 /// and the others must all lead to the same node.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Arguments, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// The node's name. Upper case, and a domain that only one of the two has, don't matter where one node is meant.

@@ -1,6 +1,6 @@
 use schemars::JsonSchema;
-use serde::Deserialize;
 
+use crate::decode::Arguments;
 use crate::ask::{bad, text};
 use crate::shared::State;
 use crate::{Change, Error, Host, Module, Plan, Write, attributes};
@@ -11,7 +11,7 @@ use crate::{Change, Error, Host, Module, Plan, Write, attributes};
 /// - kernel_blacklist:
 ///     name: nouveau
 /// ```
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Arguments, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// The kernel module.

@@ -1,8 +1,8 @@
 use base64::{Engine, engine::general_purpose::STANDARD};
 use schemars::JsonSchema;
-use serde::Deserialize;
 use sha1::{Digest, Sha1};
 
+use crate::decode::Arguments;
 use crate::attributes::{Wanted, missing_parents};
 use crate::rewrite::{Rewrite, bare, lines_of};
 use crate::shared::State;
@@ -18,7 +18,7 @@ const HASHED: &str = "|1|";
 ///     name: git.example.org
 ///     key: git.example.org ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGfakefakefakefakefakefakefakefakefakefakefake
 /// ```
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Arguments, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// The server's name or address; `[name]:port` where its port is not 22.

@@ -6,6 +6,7 @@ mod algorithm;
 mod apply;
 mod ask;
 mod attributes;
+mod background;
 mod chattr;
 mod clock;
 #[cfg(feature = "cluster")]
@@ -24,6 +25,7 @@ mod kubernetes;
 mod machine;
 mod mode;
 mod module;
+mod order;
 mod passed;
 mod paths;
 mod pattern;
@@ -37,7 +39,7 @@ pub mod wire;
 
 pub use algorithm::Algorithm;
 pub use apply::{Again, Change, Content, Done, Exec, Expect, Write};
-pub use decode::{DecodeError, Step, decode};
+pub use decode::{Argument, Arguments, DecodeError, Given, Row, Step, arguments, decode};
 pub use error::{Error, ErrorKind};
 #[cfg(feature = "cluster")]
 pub use gpu_cluster_facts::evidence as cluster_evidence;

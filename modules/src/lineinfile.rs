@@ -1,7 +1,7 @@
 use crate::host::Put as _;
 use schemars::JsonSchema;
-use serde::Deserialize;
 
+use crate::decode::Arguments;
 use crate::pattern::{Flags, Found, Pattern, Template};
 use crate::rewrite::{Edited, bare, lines_of};
 use crate::shared::{Edit, Owner, State};
@@ -15,7 +15,7 @@ use crate::{Done, Error, ErrorKind, Host, Module, Plan, host::Map};
 ///     regexp: ^GRUB_TIMEOUT=
 ///     line: GRUB_TIMEOUT=1
 /// ```
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Arguments, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// The file.

@@ -1,6 +1,6 @@
 use schemars::JsonSchema;
-use serde::Deserialize;
 
+use crate::decode::Arguments;
 use crate::ask::{ask, bad, text};
 use crate::shared::State;
 use crate::{Change, Error, ErrorKind, Exec, Host, Module, Plan, Write};
@@ -14,7 +14,7 @@ const KNOWN: &str = "/usr/share/i18n/SUPPORTED";
 /// - locale_gen:
 ///     name: de_DE.UTF-8
 /// ```
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Arguments, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// The locales, such as `de_DE.UTF-8`.

@@ -12,6 +12,7 @@ use sha2::{Digest, Sha256};
 use crate::algorithm::hexadecimal;
 use crate::apply::{Command, Scratch, now_s, run_command};
 use crate::host::{FileKind, Host, KubeAnswer, KubeRequest, Output, Probe, Stat};
+use crate::order::{gathered, sort};
 use crate::{Algorithm, Content, Done, Error, ErrorKind};
 
 /// What a task needs of whoever sent it.
@@ -144,7 +145,7 @@ impl Host for Machine<'_> {
             .map(|entry| entry.map(|entry| entry.file_name().to_string_lossy().into_owned()))
             .collect::<Result<Vec<_>, _>>()
             .map_err(|error| unreadable(path, &error))?;
-        names.sort();
+        sort(&mut names);
         Ok(Some(names))
     }
 
@@ -221,7 +222,7 @@ impl Host for Machine<'_> {
     fn environment(&self) -> BTreeMap<String, String> {
         let inherited = std::env::vars_os();
         let text = |text: std::ffi::OsString| text.to_string_lossy().into_owned();
-        let mut all: BTreeMap<String, String> = inherited.map(|(name, value)| (text(name), text(value))).collect();
+        let mut all: BTreeMap<String, String> = gathered(inherited.map(|(name, value)| (text(name), text(value))));
         all.extend(self.env.clone());
         all
     }

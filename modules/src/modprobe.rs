@@ -1,6 +1,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::decode::Arguments;
 use crate::shared::State;
 use crate::{Change, Error, ErrorKind, Exec, Host, Module, Plan, Write};
 
@@ -14,7 +15,7 @@ const OPTIONS: &str = "/etc/modprobe.d";
 ///     name: br_netfilter
 ///     persistent: present
 /// ```
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Arguments, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// The kernel module.

@@ -1,12 +1,13 @@
 //! What a module is: its arguments, and a plan made from them and a host.
 
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde::{Deserialize, Serialize};
 
+use crate::decode::Arguments;
 use crate::{Change, Done, Error, Host, host::Map};
 
 /// A module **is** its arguments. `plan` reads and returns; it never writes. That is why no module knows of check
 /// mode, why `changed` is `!changes.is_empty()` and why planning again after applying proves the task.
-pub trait Module: DeserializeOwned {
+pub trait Module: Arguments {
     /// Whether a second plan must want nothing once the first one's changes are applied. `false` for what runs a
     /// user's command: that runs once, and not at all in check mode.
     const CONVERGENT: bool = true;

@@ -2,6 +2,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::host::Put as _;
+use crate::decode::Arguments;
 use crate::facts::{entry_of, unescaped};
 use crate::shared::yes;
 use crate::{Change, Error, ErrorKind, Exec, Host, Module, Plan, Write};
@@ -16,7 +17,7 @@ use crate::{Change, Error, ErrorKind, Exec, Host, Module, Plan, Write};
 ///     opts: ro,_netdev
 ///     state: mounted
 /// ```
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Arguments, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// The mount point.

@@ -4,9 +4,9 @@ mod kernel_log;
 mod verdict;
 
 use schemars::JsonSchema;
-use serde::Deserialize;
 
 use crate::host::Put as _;
+use crate::decode::Arguments;
 use crate::shared::yes;
 use crate::{Error, ErrorKind, Host, Module, Plan};
 
@@ -36,7 +36,7 @@ use crate::{Error, ErrorKind, Host, Module, Plan};
 /// - `evidence`: what was seen
 ///
 /// The same keys are repeated below `nvidia`.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Arguments, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// The oldest driver that counts as ready.

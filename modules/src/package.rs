@@ -3,10 +3,11 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::host::Put as _;
+use crate::decode::{Arguments, arguments};
 use crate::host::Map;
 use crate::dnf::patient;
 use crate::passed::table;
-use crate::{Change, Done, Error, ErrorKind, Exec, Host, Module, Plan, Probe, decode};
+use crate::{Change, Done, Error, ErrorKind, Exec, Host, Module, Plan, Probe};
 
 /// Install or remove packages with whatever the host has: apt, dnf, yum, zypper or apk.
 ///
@@ -15,7 +16,7 @@ use crate::{Change, Done, Error, ErrorKind, Exec, Host, Module, Plan, Probe, dec
 ///     name: [curl, jq]
 ///     state: present
 /// ```
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Arguments, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// The packages.
@@ -202,7 +203,7 @@ impl Args {
         args.put("name", self.name.iter().map(|name| Value::from(name.as_str())).collect::<Value>());
         args.put("state", state);
         args.extend(self.passed.iter().map(|(name, value)| (name.to_owned(), value.clone())));
-        let module: T = decode(&args).map_err(|error| {
+        let module: T = arguments(&args).map_err(|error| {
             let message = format!("{error}: packages of this host are managed with {manager}");
             Error::new(ErrorKind::Arguments, message)
         })?;

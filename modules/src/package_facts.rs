@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::decode::Arguments;
 use crate::dpkg::Database;
 use crate::{Error, ErrorKind, Host, Module, Plan, Probe};
 
@@ -14,7 +15,7 @@ use crate::{Error, ErrorKind, Host, Module, Plan, Probe};
 /// - debug:
 ///     msg: "{{ ansible_facts.packages['containerd.io'][0].version }}"
 /// ```
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Arguments, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// Whose packages: of `apt`, `rpm` or `apk`; `auto` takes what is there.

@@ -1,6 +1,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::decode::Arguments;
 use crate::ask::bad;
 use crate::rewrite::{Edited, Rewrite};
 use crate::{Error, Host, Module, Plan};
@@ -14,7 +15,7 @@ use crate::{Error, Host, Module, Plan};
 ///     limit_item: nofile
 ///     value: 1048576
 /// ```
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Arguments, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// Whom it is for: a user, `@group`, `*` or what else `limits.conf(5)` knows.

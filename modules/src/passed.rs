@@ -1,13 +1,10 @@
 //! Arguments that a module hands on to a program or a file under their own names: a table instead of a struct's fields,
 //! read by the same code for every module.
 
-use std::fmt;
-
 use schemars::{Schema, json_schema};
-use serde::Deserialize;
-use serde::de::{DeserializeSeed, Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 
+use crate::decode::{Given, Row};
 use crate::host::Map;
 
 /// What an argument is.
@@ -19,12 +16,15 @@ pub(crate) enum Kind {
     List,
 }
 
-/// One argument.
-#[derive(Debug)]
-pub(crate) struct Row {
-    pub name: &'static str,
-    pub aliases: &'static [&'static str],
-    pub kind: Kind,
+impl Kind {
+    pub const fn row(self, names: &'static [&'static str]) -> Row {
+        match self {
+            Kind::Flag => Row::of::<Option<bool>>(names, false),
+            Kind::Text => Row::of::<Option<String>>(names, false),
+            Kind::Number => Row::of::<Option<i64>>(names, false),
+            Kind::List => Row::of::<Option<Vec<String>>>(names, false),
+        }
+    }
 }
 
 /// The arguments that were given, in the order of the table.
@@ -70,17 +70,15 @@ macro_rules! table {
         $vis struct $struct(crate::passed::Values);
 
         impl $struct {
-            const NAMES: &'static [&'static str] = &[$(stringify!($field), $(stringify!($alias),)*)*];
-            const ROWS: &'static [crate::passed::Row] = &[$(crate::passed::Row {
-                name: stringify!($field),
-                aliases: &[$(stringify!($alias),)*],
-                kind: crate::passed::Kind::$kind,
-            },)*];
+            const KINDS: &'static [(&'static str, crate::passed::Kind)] =
+                &[$((stringify!($field), crate::passed::Kind::$kind),)*];
         }
 
-        impl<'de> serde::Deserialize<'de> for $struct {
-            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<$struct, D::Error> {
-                crate::passed::read(deserializer, $struct::NAMES, $struct::ROWS).map($struct)
+        impl crate::decode::Arguments for $struct {
+            const ROWS: &'static [crate::decode::Row] =
+                &[$(crate::passed::Kind::$kind.row(&[stringify!($field), $(stringify!($alias),)*]),)*];
+            fn take(given: &crate::decode::Given<'_>) -> $struct {
+                $struct(crate::passed::take(given, $struct::KINDS))
             }
         }
 
@@ -92,7 +90,7 @@ macro_rules! table {
                 true
             }
             fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-                crate::passed::schema($struct::ROWS, &[$($meaning,)*])
+                crate::passed::schema($struct::KINDS, &[$($meaning,)*])
             }
         }
 
@@ -106,78 +104,41 @@ macro_rules! table {
 }
 pub(crate) use table;
 
-/// Reads the arguments of a table, as leniently as those of a struct.
-///
-/// # Errors
-/// What the deserializer reports, such as a text where a boolean belongs.
-pub(crate) fn read<'de, D: Deserializer<'de>>(
-    deserializer: D,
-    names: &'static [&'static str],
-    rows: &'static [Row],
-) -> Result<Values, D::Error> {
-    deserializer.deserialize_struct("", names, Rows(rows))
-}
-
-struct Rows(&'static [Row]);
-
-impl<'de> Visitor<'de> for Rows {
-    type Value = Values;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("arguments")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Values, A::Error> {
-        let mut given: Vec<(usize, Value)> = Vec::new();
-        while let Some(key) = map.next_key::<String>()? {
-            let is_it = |row: &Row| row.name == key || row.aliases.contains(&key.as_str());
-            let at = self.0.iter().position(is_it).ok_or_else(|| serde::de::Error::unknown_field(&key, &[]))?;
-            if given.iter().any(|(other, _)| *other == at) {
-                return Err(serde::de::Error::duplicate_field(self.0[at].name));
-            }
-            let value = map.next_value_seed(self.0[at].kind)?;
-            if !value.is_null() {
-                given.push((at, value));
-            }
-        }
-        given.sort_by_key(|(at, _)| *at);
-        Ok(Values(given.into_iter().map(|(at, value)| (self.0[at].name, value)).collect()))
-    }
-}
-
-impl<'de> DeserializeSeed<'de> for Kind {
-    type Value = Value;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
-        Ok(match self {
-            Kind::Flag => Option::<bool>::deserialize(deserializer)?.into(),
-            Kind::Text => Option::<String>::deserialize(deserializer)?.into(),
-            Kind::Number => Option::<i64>::deserialize(deserializer)?.into(),
-            Kind::List => Option::<Vec<String>>::deserialize(deserializer)?.into(),
-        })
-    }
+/// Takes what was given of a table.
+pub(crate) fn take(given: &Given<'_>, kinds: &[(&'static str, Kind)]) -> Values {
+    let value = |&(name, kind): &(&'static str, Kind)| {
+        let value: Value = match kind {
+            Kind::Flag => given.optional::<Option<bool>>(name).into(),
+            Kind::Text => given.optional::<Option<String>>(name).into(),
+            Kind::Number => given.optional::<Option<i64>>(name).into(),
+            Kind::List => given.optional::<Option<Vec<String>>>(name).into(),
+        };
+        (!value.is_null()).then_some((name, value))
+    };
+    Values(kinds.iter().filter_map(value).collect())
 }
 
 /// Returns the schema of a table, whose meanings are in the rows' order.
-pub(crate) fn schema(rows: &[Row], meanings: &[&str]) -> Schema {
+pub(crate) fn schema(kinds: &[(&str, Kind)], meanings: &[&str]) -> Schema {
     let mut properties = Map::new();
-    for (row, meaning) in rows.iter().zip(meanings) {
-        let mut property = match row.kind {
+    for ((name, kind), meaning) in kinds.iter().zip(meanings) {
+        let mut property = match kind {
             Kind::Flag => json_schema!({"type": ["boolean", "null"]}),
             Kind::Text => json_schema!({"type": ["string", "null"]}),
             Kind::Number => json_schema!({"type": ["integer", "null"]}),
             Kind::List => json_schema!({"type": ["array", "null"], "items": {"type": "string"}}),
         };
         property.insert("description".to_owned(), meaning.trim().into());
-        properties.insert(row.name.to_owned(), property.to_value());
+        properties.insert((*name).to_owned(), property.to_value());
     }
     json_schema!({"type": "object", "properties": properties, "additionalProperties": false})
 }
 
 #[cfg(test)]
 mod tests {
-    use serde::Deserialize;
     use serde_json::json;
+
+    use crate::decode::Arguments;
 
     table! {
         struct Options {
@@ -188,7 +149,7 @@ mod tests {
         }
     }
 
-    #[derive(Debug, Deserialize)]
+    #[derive(Debug, Arguments)]
     #[serde(deny_unknown_fields)]
     struct Args {
         path: String,
@@ -197,7 +158,7 @@ mod tests {
     }
 
     fn args(args: serde_json::Value) -> Result<Args, crate::DecodeError> {
-        crate::decode(args.as_object().expect("an object"))
+        crate::decode::arguments(args.as_object().expect("an object"))
     }
 
     #[test]

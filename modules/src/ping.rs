@@ -1,6 +1,6 @@
 use schemars::JsonSchema;
-use serde::Deserialize;
 
+use crate::decode::Arguments;
 use crate::{Error, Host, Module, Plan};
 
 /// Answer, to show that a host can be reached and can run modules.
@@ -8,7 +8,7 @@ use crate::{Error, Host, Module, Plan};
 /// ```yaml
 /// - ping:
 /// ```
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Arguments, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// What to answer.

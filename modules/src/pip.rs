@@ -2,6 +2,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::decode::Arguments;
 use crate::ask::{bad, failed, slow};
 use crate::host::{Map, Put as _};
 use crate::{Change, Done, Error, ErrorKind, Exec, Host, Module, Plan, paths};
@@ -18,7 +19,7 @@ const SLOW_S: u64 = 120;
 ///     name: [kubernetes, "pyyaml>=6"]
 ///     virtualenv: /opt/tools
 /// ```
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Arguments, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// Packages: names with or without versions (`x==1.2`, `x>=1`), files and URLs.

@@ -1,6 +1,6 @@
 use schemars::JsonSchema;
-use serde::Deserialize;
 
+use crate::decode::Arguments;
 use crate::invocation::{self, Invocation};
 use crate::{Done, Error, ErrorKind, Exec, Host, Module, Plan, host::Map};
 
@@ -9,7 +9,7 @@ use crate::{Done, Error, ErrorKind, Exec, Host, Module, Plan, host::Map};
 /// ```yaml
 /// - raw: uptime
 /// ```
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Arguments, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// The command line.

@@ -1,6 +1,6 @@
 use schemars::JsonSchema;
-use serde::Deserialize;
 
+use crate::decode::Arguments;
 use crate::facts::Files;
 use crate::{Change, Error, ErrorKind, Exec, Host, Module, Plan};
 
@@ -11,7 +11,7 @@ use crate::{Change, Error, ErrorKind, Exec, Host, Module, Plan};
 ///     reboot_timeout: 900
 ///   when: driver is changed
 /// ```
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Arguments, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// What users of the host are told.

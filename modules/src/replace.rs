@@ -1,6 +1,6 @@
 use schemars::JsonSchema;
-use serde::Deserialize;
 
+use crate::decode::Arguments;
 use crate::pattern::{Flags, Pattern, Template};
 use crate::rewrite::Edited;
 use crate::shared::{Edit, Owner};
@@ -14,7 +14,7 @@ use crate::{Error, ErrorKind, Host, Module, Plan};
 ///     regexp: ^([^#].*\sswap\s.*)$
 ///     replace: '# \1'
 /// ```
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Arguments, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// The file, which must exist.

@@ -1,6 +1,6 @@
 use schemars::JsonSchema;
-use serde::Deserialize;
 
+use crate::decode::Arguments;
 use crate::apt_repo::key::{Certificate, certificates, dearmored};
 use crate::ask::{bad, run};
 use crate::shared::{State, yes};
@@ -14,7 +14,7 @@ use crate::{Change, Content, Error, ErrorKind, Exec, Host, Module, Plan};
 ///     key: https://pkgs.k8s.io/core:/stable:/v1.34/rpm/repodata/repomd.xml.key
 ///     fingerprint: DE15B14486CD377B9E876E1A234654DA9A296436
 /// ```
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Arguments, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// Where the key is: a URL, a file of the host, or for `absent` also the key's ID.

@@ -1,6 +1,6 @@
 use schemars::JsonSchema;
-use serde::Deserialize;
 
+use crate::decode::Arguments;
 use crate::invocation;
 use crate::shared::{When, yes};
 use crate::{Content, Done, Error, ErrorKind, Exec, Host, Module, Plan, host::Map, paths};
@@ -10,7 +10,7 @@ use crate::{Content, Done, Error, ErrorKind, Exec, Host, Module, Plan, host::Map
 /// ```yaml
 /// - script: files/check-disks.sh --quick
 /// ```
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Arguments, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// The script's path here and its arguments.

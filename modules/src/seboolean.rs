@@ -1,6 +1,6 @@
 use schemars::JsonSchema;
-use serde::Deserialize;
 
+use crate::decode::Arguments;
 use crate::ask::{bad, run};
 use crate::{Change, Error, ErrorKind, Exec, Host, Module, Plan};
 
@@ -12,7 +12,7 @@ use crate::{Change, Error, ErrorKind, Exec, Host, Module, Plan};
 ///     state: true
 ///     persistent: true
 /// ```
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Arguments, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// The switch.

@@ -1,6 +1,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::decode::Arguments;
 use crate::ask::{ask, bad};
 use crate::shared::State;
 use crate::{Change, Error, Exec, Host, Module, Plan};
@@ -14,7 +15,7 @@ use crate::{Change, Error, Exec, Host, Module, Plan};
 /// ```
 ///
 /// It does not label files that are there: `command: restorecon -R PATH` does.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Arguments, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// Which files: a regular expression of whole paths.

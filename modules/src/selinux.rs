@@ -1,6 +1,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::decode::Arguments;
 use crate::ask::{bad, text};
 use crate::{Change, Error, ErrorKind, Exec, Host, Module, Plan, Write};
 
@@ -13,7 +14,7 @@ use crate::{Change, Error, ErrorKind, Exec, Host, Module, Plan, Write};
 /// ```
 ///
 /// The result's `reboot_required` says whether the running kernel still has another mode.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Arguments, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// The mode.

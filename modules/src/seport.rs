@@ -1,6 +1,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::decode::Arguments;
 use crate::ask::{ask, bad};
 use crate::shared::State;
 use crate::{Change, Error, Exec, Host, Module, Plan};
@@ -13,7 +14,7 @@ use crate::{Change, Error, Exec, Host, Module, Plan};
 ///     proto: tcp
 ///     setype: http_port_t
 /// ```
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Arguments, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// Ports and ranges such as `30000-32767`.

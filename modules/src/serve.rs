@@ -16,6 +16,7 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use crate::algorithm::hexadecimal;
+use crate::background::background;
 use crate::host::Map;
 use crate::host::Put as _;
 
@@ -48,10 +49,10 @@ pub fn serve(
     output.write_all(wire::GREETING)?;
     output.flush()?;
     let (sender, frames) = mpsc::channel();
-    thread::spawn(move || read_all(input, &sender));
+    background(move || read_all(input, &sender));
     let output = Arc::new(Mutex::new(Output { stream: Box::new(output), task: None }));
     let weak = Arc::downgrade(&output);
-    thread::spawn(move || beat(&weak));
+    background(move || beat(&weak));
     let link = Link { frames, waiting: RefCell::default(), output, task: Cell::new(0), told: Cell::new(None) };
     while let Some(frame) = link.next()? {
         if let Request::Run(task) = frame.message()? {
@@ -276,7 +277,7 @@ fn start_job(task: &Task, job: &str) -> io::Result<Map> {
         });
     }
     let mut child = command.spawn()?;
-    thread::spawn(move || child.wait());
+    background(move || drop(child.wait()));
     let mut answer = Map::new();
     answer.put("started", 1);
     answer.put("finished", 0);

@@ -1,6 +1,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::decode::Arguments;
 use crate::facts::{Files, service_manager};
 use crate::host::Put as _;
 use crate::systemd_service::{Args as Systemd, Special, State};
@@ -14,7 +15,7 @@ use crate::{Change, Error, ErrorKind, Exec, Host, Module, Plan, Probe};
 ///     state: started
 ///     enabled: true
 /// ```
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Arguments, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// The service; only systemd can do without, to read its units anew.

@@ -1,9 +1,10 @@
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
-use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::order::gathered;
+use crate::decode::Arguments;
 use crate::facts::{Files, service_manager};
 use crate::host::Map;
 use crate::{Error, ErrorKind, Host, Module, Output, Plan, Probe};
@@ -15,7 +16,7 @@ use crate::{Error, ErrorKind, Host, Module, Output, Plan, Probe};
 /// - debug:
 ///     msg: "{{ ansible_facts.services['kubelet.service'].state }}"
 /// ```
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Arguments, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {}
 
@@ -99,7 +100,7 @@ fn service(name: &str, state: &str, status: &str, source: &str) -> Value {
 }
 
 fn systemd(units: &str, files: &str) -> BTreeMap<String, Value> {
-    let enabled: BTreeMap<&str, &str> = files
+    let enabled: Vec<(&str, &str)> = files
         .lines()
         .filter_map(|line| {
             let mut words = line.split_whitespace();
@@ -112,7 +113,8 @@ fn systemd(units: &str, files: &str) -> BTreeMap<String, Value> {
         let [name, load, active, sub, ..] = words.as_slice() else { continue };
         let state = if *sub == "running" { "running" } else { "stopped" };
         let bad = [load, active, sub].into_iter().find(|word| BAD.contains(word));
-        let status = bad.or_else(|| enabled.get(name)).copied().unwrap_or("unknown");
+        let listed = || enabled.iter().find(|(other, _)| other == name).map(|(_, status)| status);
+        let status = bad.or_else(listed).copied().unwrap_or("unknown");
         services.insert((*name).to_owned(), service(name, state, status, "systemd"));
     }
     for (name, status) in enabled {
@@ -133,13 +135,13 @@ fn sysv(text: &str) -> BTreeMap<String, Value> {
         let name = name.trim();
         Some((name.to_owned(), json!({"name": name, "state": state, "source": "sysv"})))
     };
-    text.lines().filter_map(read).collect()
+    gathered(text.lines().filter_map(read))
 }
 
 /// Reads lines such as ` sshd  [ started 00:10:02 (0) ]` below headings of runlevels, and `levels` with lines such as
 /// ` sshd | default`.
 fn openrc(text: &str, levels: &str) -> BTreeMap<String, Value> {
-    let levels: BTreeMap<&str, Vec<&str>> = levels
+    let levels: Vec<(&str, Vec<&str>)> = levels
         .lines()
         .filter_map(|line| line.split_once('|'))
         .map(|(name, levels)| (name.trim(), levels.split_whitespace().collect()))
@@ -147,12 +149,12 @@ fn openrc(text: &str, levels: &str) -> BTreeMap<String, Value> {
     let read = |line: &str| {
         let (name, rest) = line.strip_prefix(' ')?.trim().split_once('[')?;
         let name = name.trim();
-        let levels = levels.get(name)?;
+        let (_, levels) = levels.iter().find(|(other, _)| *other == name)?;
         let levels = if levels.is_empty() { Value::Null } else { json!(levels) };
         let state = rest.trim_end_matches(']').split_whitespace().next()?;
         Some((name.to_owned(), json!({"name": name, "runlevels": levels, "state": state, "source": "openrc"})))
     };
-    text.lines().filter_map(read).collect()
+    gathered(text.lines().filter_map(read))
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 use std::time::Duration;
 
 use schemars::JsonSchema;
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::host::Put as _;
+use crate::decode::Arguments;
 use crate::facts::{Subset, Wanted, gather};
 use crate::fnmatch::fnmatch;
 use crate::host::Map;
@@ -17,7 +17,7 @@ use crate::{Error, Host, Module, Plan};
 ///     gather_subset: [network, "!hardware"]
 ///     filter: ansible_default_ipv4
 /// ```
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Arguments, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// What to gather: `all`, `min`, names such as `network`, `hardware`, `virtual`, and each with `!` to leave it

@@ -4,7 +4,7 @@
 //!     #[schemars(flatten)]
 //!     owner: Owner,
 //!
-//! whose name for serde begins with `+`: [`crate::decode`] fills it from the module's own mapping.
+//! whose name for serde begins with `+`: it takes its own fields from the module's mapping.
 
 use std::collections::BTreeMap;
 
@@ -12,6 +12,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::attributes::Wanted;
+use crate::decode::Arguments;
 use crate::invocation::Invocation;
 use crate::rewrite::Rewrite;
 use crate::transfer::{AGENT, Transfer};
@@ -33,7 +34,7 @@ pub(crate) enum State {
 }
 
 /// Who a file belongs to, and who may do what with it.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Arguments, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Owner {
     /// Permission bits such as "0644", or clauses such as `u=rw,g=r`.
@@ -53,7 +54,7 @@ impl Owner {
 }
 
 /// How a file's new text is put in place.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Arguments, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Edit {
     /// Keep what was there beside it, with the time in its name.
@@ -75,7 +76,7 @@ impl Edit {
 }
 
 /// When a command runs, and where.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Arguments, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct When {
     /// Run it in this folder.
@@ -98,7 +99,7 @@ impl When {
 }
 
 /// What a user's command reads, and how its output is returned.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Arguments, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Streams {
     /// What the command reads as its standard input.
@@ -118,7 +119,7 @@ impl Streams {
 }
 
 /// How a web server is spoken to.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Arguments, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Http {
     /// The user's name for the server.

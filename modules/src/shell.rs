@@ -1,6 +1,6 @@
 use schemars::JsonSchema;
-use serde::Deserialize;
 
+use crate::decode::Arguments;
 use crate::invocation;
 use crate::shared::{Streams, When};
 use crate::{Done, Error, ErrorKind, Exec, Host, Module, Plan, host::Map, paths};
@@ -12,7 +12,7 @@ use crate::{Done, Error, ErrorKind, Exec, Host, Module, Plan, host::Map, paths};
 ///   register: gpus
 ///   changed_when: false
 /// ```
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Arguments, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// The command line.

@@ -1,7 +1,7 @@
 use base64::{Engine, engine::general_purpose::STANDARD};
 use schemars::JsonSchema;
-use serde::Deserialize;
 
+use crate::decode::Arguments;
 use crate::{Algorithm, Error, ErrorKind, FileKind, Host, Module, Plan, paths, wire::FRAME_LIMIT_BYTES};
 
 /// The largest file that fits into an answer once it is encoded, with room for the rest of the result.
@@ -14,7 +14,7 @@ const LIMIT_BYTES: u64 = (FRAME_LIMIT_BYTES as u64 - (1 << 20)) / 4 * 3;
 ///     src: /etc/machine-id
 ///   register: id
 /// ```
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Arguments, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// The file.

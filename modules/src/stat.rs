@@ -1,8 +1,8 @@
 use schemars::JsonSchema;
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::host::Put as _;
+use crate::decode::Arguments;
 use crate::host::Map;
 use crate::inode::{Names, describe};
 use crate::shared::yes;
@@ -15,7 +15,7 @@ use crate::{Algorithm, Error, FileKind, Host, Module, Plan, Probe, Stat, paths};
 ///     path: /dev/nvidia0
 ///   register: device
 /// ```
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Arguments, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// The path.

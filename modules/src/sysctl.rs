@@ -1,6 +1,6 @@
 use schemars::JsonSchema;
-use serde::Deserialize;
 
+use crate::decode::Arguments;
 use crate::shared::{State, yes};
 use crate::{Change, Error, ErrorKind, Exec, Host, Module, Plan, Write};
 
@@ -13,7 +13,7 @@ use crate::{Change, Error, ErrorKind, Exec, Host, Module, Plan, Write};
 ///     sysctl_set: true
 ///     sysctl_file: /etc/sysctl.d/99-kubernetes.conf
 /// ```
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Arguments, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// The parameter, such as `net.ipv4.ip_forward`.

@@ -2,6 +2,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::decode::Arguments;
 use crate::host::Map;
 use crate::host::Put as _;
 use crate::{Change, Done, Error, ErrorKind, Exec, Expect, Host, Module, Output, Plan, Probe};
@@ -15,7 +16,7 @@ use crate::{Change, Done, Error, ErrorKind, Exec, Expect, Host, Module, Output, 
 ///     enabled: true
 ///     daemon_reload: true
 /// ```
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Arguments, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// A unit; `.service` is added to a name without a kind.
@@ -31,7 +32,7 @@ pub(super) struct Args {
 }
 
 /// What only systemd knows of, and `service` hands on.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Arguments, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Special {
     /// Whether the unit is kept from being started by anything.

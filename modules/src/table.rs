@@ -3,7 +3,8 @@
 #[cfg(feature = "schema")]
 use schemars::Schema;
 
-use crate::{DecodeError, Done, Error, Host, Module, Plan, decode, host::Map};
+use crate::decode::arguments;
+use crate::{DecodeError, Done, Error, Host, Module, Plan, host::Map};
 
 /// A module whose arguments are decoded: ready to plan.
 pub trait Decoded {
@@ -38,7 +39,7 @@ impl Spec {
     pub(crate) const fn of<T: Module + schemars::JsonSchema + 'static>(name: &'static str) -> Spec {
         Spec {
             name,
-            decode: |args| decode::<T>(args).map(|module| Box::new(module) as Box<dyn Decoded>),
+            decode: |args| arguments::<T>(args).map(|module| Box::new(module) as Box<dyn Decoded>),
             #[cfg(feature = "schema")]
             schema: || schemars::generate::SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<T>(),
         }

@@ -1,6 +1,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::decode::Arguments;
 use crate::attributes::describe;
 use crate::{Algorithm, Change, Error, ErrorKind, FileKind, Host, Module, Plan, Write, paths};
 
@@ -15,7 +16,7 @@ const DRAWN: usize = 8;
 ///     suffix: build
 ///   register: scratch
 /// ```
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Arguments, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// What to make.

@@ -1,6 +1,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::decode::Arguments;
 use crate::ask::{bad, text};
 use crate::{Change, Diff, Error, ErrorKind, Host, Module, Plan, Write};
 
@@ -16,7 +17,7 @@ const CLOCK: &str = "/etc/adjtime";
 /// - timezone:
 ///     name: Europe/Berlin
 /// ```
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Arguments, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// The zone, such as `Europe/Berlin` or `UTC`.

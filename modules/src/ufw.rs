@@ -1,6 +1,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::decode::Arguments;
 use crate::ask::{ask, bad, failed, run};
 use crate::passed::table;
 use crate::{Change, Error, Exec, Host, Module, Plan};
@@ -14,7 +15,7 @@ use crate::{Change, Error, Exec, Host, Module, Plan};
 ///     proto: tcp
 ///     src: 10.0.0.0/8
 /// ```
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Arguments, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// Whether it is on; `reloaded` reads the rules anew, `reset` removes them all and turns it off.

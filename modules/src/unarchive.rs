@@ -1,9 +1,9 @@
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
-use serde::Deserialize;
 
 use crate::host::Put as _;
+use crate::decode::Arguments;
 use crate::attributes::{Wanted, describe};
 use crate::host::Map;
 use crate::transfer::{FETCH, failure, plain};
@@ -23,7 +23,7 @@ const MARK: &str = "--kubeon-differs--";
 ///     dest: /opt/cni/bin
 ///     remote_src: true
 /// ```
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Arguments, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// The archive: a path here, or with `remote_src` a path on the host or a URL. A tar archive, packed or not, or a

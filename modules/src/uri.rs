@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::decode::Arguments;
 use crate::host::Map;
 use crate::host::Put as _;
 use crate::invocation::Invocation;
@@ -20,7 +21,7 @@ use crate::{Content, Done, Error, ErrorKind, Exec, Host, Module, Output, Plan, p
 ///   register: health
 ///   until: health.status == 200
 /// ```
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Arguments, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// Where the request goes.
@@ -369,6 +370,6 @@ mod tests {
     }
 
     fn decoded(args: Value) -> Args {
-        crate::decode(args.as_object().expect("an object")).expect("arguments of `uri`")
+        crate::arguments(args.as_object().expect("an object")).expect("arguments of `uri`")
     }
 }

@@ -2,6 +2,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::host::Put as _;
+use crate::decode::Arguments;
 use crate::accounts::{self, User};
 use crate::shared::{State, yes};
 use crate::{Change, Error, ErrorKind, Exec, Host, Module, Plan};
@@ -20,7 +21,7 @@ mod ssh_key;
 ///     shell: /bin/bash
 ///     password: "{{ vaulted_hash }}"
 /// ```
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Arguments, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// The account's name.

@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::host::Put as _;
+use crate::decode::Arguments;
 use crate::pattern::{Flags, Pattern};
 use crate::{Error, ErrorKind, Host, Module, Plan};
 
@@ -20,7 +21,7 @@ use connections::{Matched, drained, port_answers};
 ///     port: 6443
 ///     timeout: 120
 /// ```
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Arguments, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// The machine whose port is asked, from this host.

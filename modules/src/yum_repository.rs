@@ -1,7 +1,8 @@
 use schemars::JsonSchema;
-use serde::Deserialize;
 use serde_json::Value;
 
+use crate::order::sort;
+use crate::decode::Arguments;
 use crate::ask::bad;
 use crate::ini::{joined, lines_of, section_of};
 use crate::passed::table;
@@ -19,7 +20,7 @@ use crate::{Change, Error, ErrorKind, Host, Module, Plan, paths};
 ///     gpgcheck: true
 ///     gpgkey: https://pkgs.k8s.io/core:/stable:/v1.34/rpm/repodata/repomd.xml.key
 /// ```
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Arguments, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// The repository's ID: the section's name.
@@ -224,7 +225,7 @@ impl Args {
             pairs.push((name, text));
         }
         pairs.extend(self.description.iter().map(|text| ("name", text.clone())));
-        pairs.sort();
+        sort(&mut pairs);
         pairs.iter().flat_map(|(name, text)| lines_of(&format!("{name} = {text}"))).collect()
     }
 }

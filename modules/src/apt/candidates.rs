@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
+use crate::order::sort;
 use crate::dpkg::compare;
 use crate::fnmatch::fnmatch;
 use crate::{Error, Host, Probe};
@@ -103,7 +104,7 @@ pub(super) fn known_names(host: &dyn Host, patterns: &[&str]) -> Result<Vec<Stri
     }
     let matches = |name: &&str| patterns.iter().any(|pattern| fnmatch(pattern, name));
     let mut names: Vec<String> = output.stdout.lines().filter(matches).map(str::to_owned).collect();
-    names.sort();
+    sort(&mut names);
     names.dedup();
     Ok(names)
 }

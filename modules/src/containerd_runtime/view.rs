@@ -1,9 +1,10 @@
 //! What the daemon itself makes of a configuration: its own `config dump`, and what differs between two of them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use crate::order::sort;
 use crate::host::Map;
 
 /// One `containerd config dump`.
@@ -132,7 +133,9 @@ pub(super) struct Difference {
 /// Returns every effective difference but those in which files are read and in which version.
 pub(super) fn differences(before: &View, after: &View) -> Vec<Difference> {
     let (old, new) = (before.settings(), after.settings());
-    let paths: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+    let mut paths: Vec<&String> = old.keys().chain(new.keys()).collect();
+    sort(&mut paths);
+    paths.dedup();
     let mut differences = Vec::new();
     for path in paths {
         let (a, b) = (old.get(path).copied().unwrap_or(&Value::Null), new.get(path).copied().unwrap_or(&Value::Null));

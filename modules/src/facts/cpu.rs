@@ -6,9 +6,15 @@ use super::map;
 use crate::host::Map;
 use crate::host::Put as _;
 
-/// Returns how many processors this process may run on.
+/// Room for the processors of any host: 65,536 are more than Linux can be built for.
+const MASK_WORDS: usize = 1024;
+
+/// Returns how many processors this process may run on, whatever share of their time a control group leaves it.
 pub(super) fn usable() -> Option<usize> {
-    std::thread::available_parallelism().ok().map(usize::from)
+    let mut mask = [0u64; MASK_WORDS];
+    // SAFETY: the mask is as large as it is said to be, and any bits are a number.
+    let status = unsafe { libc::sched_getaffinity(0, size_of_val(&mask), mask.as_mut_ptr().cast()) };
+    (status == 0).then(|| mask.iter().map(|word| word.count_ones() as usize).sum())
 }
 
 /// Numbers by name, in the order in which the names were first seen.

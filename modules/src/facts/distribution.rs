@@ -191,7 +191,7 @@ fn guess(files: Files<'_>) -> Distribution {
         "rhel" => "Redhat".to_owned(),
         "ol" => "Oracle".to_owned(),
         "opensuse-leap" => "Opensuse".to_owned(),
-        _ => id[..1].to_uppercase() + &id[1..].to_lowercase(),
+        _ => capital(&id.to_ascii_lowercase()),
     };
     let mut version = assignment(&os, "VERSION_ID").unwrap_or_default();
     match id.as_str() {
@@ -232,6 +232,15 @@ fn guess(files: Files<'_>) -> Distribution {
     }
 }
 
+/// Begins a text with a capital letter; what `ID` of os-release holds is ASCII.
+fn capital(text: &str) -> String {
+    let mut text = text.to_owned();
+    if let Some(first) = text.get_mut(..1) {
+        first.make_ascii_uppercase();
+    }
+    text
+}
+
 /// Returns what `lsb_release -a` says, where it or its file is there.
 pub(super) fn lsb(files: Files<'_>) -> Map {
     let mut lsb = Map::new();
@@ -248,8 +257,8 @@ pub(super) fn lsb(files: Files<'_>) -> Map {
         let value = value.or_else(|| os.as_ref().and_then(|text| assignment(text, in_os)));
         if let Some(value) = value {
             // lsb_release begins the name with a capital, which os-release has in lower case.
-            let capital = fact == "id" && file.is_none() && !value.is_empty();
-            let value = if capital { value[..1].to_uppercase() + &value[1..] } else { value };
+            let in_small = fact == "id" && file.is_none();
+            let value = if in_small { capital(&value) } else { value };
             lsb.insert(fact.to_owned(), value.into());
         }
     }

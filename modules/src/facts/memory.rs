@@ -1,7 +1,5 @@
 //! Memory, from `/proc/meminfo`.
 
-use std::collections::BTreeMap;
-
 use serde_json::{Value, json};
 
 use super::map;
@@ -9,14 +7,14 @@ use crate::host::Map;
 
 /// Returns facts in MiB. Source: `proc_meminfo(5)`, which counts KiB.
 pub(super) fn facts(meminfo: &str) -> Map {
-    let mib: BTreeMap<&str, i64> = meminfo
+    let mib: Vec<(&str, i64)> = meminfo
         .lines()
         .filter_map(|line| {
             let (name, rest) = line.split_once(':')?;
             Some((name, rest.split_whitespace().next()?.parse::<i64>().ok()? / 1024))
         })
         .collect();
-    let at = |name: &str| mib.get(name).copied();
+    let at = |name: &str| mib.iter().find(|(other, _)| *other == name).map(|&(_, mib)| mib);
     let number = |value: Option<i64>| value.map_or(Value::Null, Value::from);
     let less = |all: Option<i64>, part: Option<i64>| Some(all? - part?);
     let (total, free) = (at("MemTotal"), at("MemFree"));

@@ -1,16 +1,17 @@
 //! File systems that are mounted, with their sizes.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::sync::mpsc;
-use std::thread;
 use std::time::Instant;
 
 use serde_json::{Value, json};
 
 use super::{Files, map};
+use crate::background::background;
 use crate::host::Map;
 use crate::host::Put as _;
+use crate::order::gathered;
 
 /// A line of `/proc/mounts` or `/etc/fstab`. Source: `fstab(5)`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,9 +85,10 @@ impl Sizes {
         for entry in &entries {
             let (sender, mount) = (sender.clone(), entry.mount.clone());
             // Left behind when it hangs; nobody waits for it.
-            thread::spawn(move || {
+            background(move || {
                 let size = size_of(&mount);
-                sender.send((mount, size))
+                // Nobody listens any more when time is up.
+                sender.send((mount, size)).ok();
             });
         }
         Sizes { entries, answers, deadline }
@@ -166,7 +168,7 @@ fn size_of(mount: &str) -> Option<Map> {
 }
 
 /// Returns the mount points that show a part of their file system. Source: `proc_pid_mountinfo(5)`.
-fn bind_mounts(mountinfo: &str) -> BTreeSet<String> {
+fn bind_mounts(mountinfo: &str) -> Vec<String> {
     mountinfo
         .lines()
         .filter_map(|line| {
@@ -181,7 +183,8 @@ fn bind_mounts(mountinfo: &str) -> BTreeSet<String> {
 fn uuids(files: Files<'_>) -> BTreeMap<String, String> {
     const FOLDER: &str = "/dev/disk/by-uuid";
     let names = files.names(FOLDER).into_iter();
-    names.filter_map(|uuid| Some((format!("/dev/{}", files.link_name(&format!("{FOLDER}/{uuid}"))?), uuid))).collect()
+    let entry = |uuid: String| Some((format!("/dev/{}", files.link_name(&format!("{FOLDER}/{uuid}"))?), uuid));
+    gathered(names.filter_map(entry))
 }
 
 /// Follows `/dev/mapper/NAME` to the device itself.
@@ -204,6 +207,6 @@ mod tests {
     #[test]
     fn a_part_of_a_file_system_is_a_bind_mount() {
         let text = "22 1 8:1 / / rw shared:1 - ext4 /dev/sda1 rw\n30 22 8:1 /srv /mnt/x\\040y rw - ext4 /dev/sda1 rw\n";
-        assert_eq!(bind_mounts(text), BTreeSet::from(["/mnt/x y".to_owned()]));
+        assert_eq!(bind_mounts(text), ["/mnt/x y"]);
     }
 }

@@ -3,10 +3,10 @@
 use std::ffi::{CStr, CString};
 use std::ptr;
 use std::sync::mpsc;
-use std::thread;
 use std::time::Duration;
 
 use super::Files;
+use crate::background::background;
 
 /// How long a name server may take. Without an answer, the host's own name is the best there is.
 const NAME_SERVER_LIMIT: Duration = Duration::from_millis(1500);
@@ -33,7 +33,7 @@ impl Lookup {
             let (sender, answer) = mpsc::channel();
             let name = node.to_owned();
             // Left behind when the name server is silent: it ends with the resolver's own timeout.
-            thread::spawn(move || sender.send(canonical(&name)));
+            background(move || drop(sender.send(canonical(&name))));
             lookup.answer = Some(answer);
         }
         lookup

@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::host::Put as _;
+use crate::decode::Arguments;
 use crate::cluster::object::{Object, objects_of};
 use crate::cluster::resource::{Discovery, Resource};
 use crate::cluster::{Api, FIELD_MANAGER, rollout, text};
@@ -30,7 +31,7 @@ use crate::{Change, Done, Error, ErrorKind, Host, Module, Plan};
 /// The server itself says what would change, by a dry run. A field that somebody else manages is not taken over unless
 /// `force_conflicts` is set. With a `name`, what was once applied under it is remembered in a ConfigMap
 /// `kubeon-run.NAME`, so that `prune` can remove what is no longer in the definition.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Arguments, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// The objects: text with YAML documents, a mapping, or a list of mappings.

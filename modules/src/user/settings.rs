@@ -1,5 +1,6 @@
 //! Making an account, and the differences between one and what is wanted.
 
+use crate::order::sort;
 use super::{Args, UpdatePassword};
 use crate::accounts::{self, Group, User};
 use crate::{Change, Error, ErrorKind, Exec, Host};
@@ -10,7 +11,7 @@ const DAY_S: f64 = 86_400.0;
 pub(super) fn groups_of(all: &[Group], user: &User) -> Vec<String> {
     let of_it = |group: &&Group| group.gid != user.gid && group.members.contains(&user.name);
     let mut names: Vec<String> = all.iter().filter(of_it).map(|group| group.name.clone()).collect();
-    names.sort();
+    sort(&mut names);
     names
 }
 

@@ -1,7 +1,7 @@
 //! Stands in for libunwind in a program that aborts on a panic: nothing is ever unwound, and the binary is stripped,
 //! so that a backtrace could name no function. Without these the agent would carry an unwinder and a reader of DWARF.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::{c_char, c_int, c_void};
 
 /// `_URC_END_OF_STACK` of the Itanium C++ ABI: there are no frames to walk.
 const END_OF_STACK: c_int = 5;
@@ -48,4 +48,10 @@ abort! {
     _Unwind_Resume(*mut c_void);
     _Unwind_SetGR(*mut c_void, c_int, usize);
     _Unwind_SetIP(*mut c_void, usize);
+}
+
+/// Stands in for the C library's, which brings `printf` along: only a debugger would see the names of threads.
+#[unsafe(no_mangle)]
+extern "C" fn pthread_setname_np(_thread: *mut c_void, _name: *const c_char) -> c_int {
+    0
 }

@@ -106,7 +106,7 @@ fn amazon(path: &str, text: &str, found: &mut Distribution) -> bool {
 }
 
 fn suse(files: Files<'_>, path: &str, text: &str, found: &mut Distribution) -> bool {
-    let lower = text.to_lowercase();
+    let lower = text.to_ascii_lowercase();
     if !lower.contains("suse") {
         return false;
     }
@@ -177,7 +177,7 @@ fn debian(files: Files<'_>, path: &str, text: &str, found: &mut Distribution) ->
         found.name = "Linux Mint".to_owned();
         versions(found);
     } else if ["UOS", "Uos", "uos", "Deepin", "deepin"].iter().any(|word| has(word)) {
-        found.name = if text.to_lowercase().contains("uos") { "Uos" } else { "Deepin" }.to_owned();
+        found.name = if text.to_ascii_lowercase().contains("uos") { "Uos" } else { "Deepin" }.to_owned();
         set(&mut found.release, assignment(text, "VERSION_CODENAME"));
         versions(found);
     } else if has("LMDE") {

@@ -6,6 +6,7 @@ use std::ptr;
 
 use super::map;
 use crate::host::Map;
+use crate::order::sort_by;
 
 /// One address of an interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,10 +62,11 @@ pub(super) fn addresses(if_inet6: &str, indices: &[(u32, &str)]) -> Vec<Address>
     let mut six: Vec<Address> = if_inet6.lines().filter_map(|line| ipv6(line, indices)).collect();
     // The kernel lists these by hash: the widest scope first is what people expect.
     let rank = |scope| ["global", "site", "link", "host"].iter().position(|&other| other == scope);
-    six.sort_by_key(|address| {
+    let place = |address: &Address| {
         let index = indices.iter().find(|(_, name)| *name == address.device).map(|&(index, _)| index);
         (index, rank(address.scope))
-    });
+    };
+    sort_by(&mut six, |one, other| place(one).cmp(&place(other)));
     found.extend(six);
     found
 }
