@@ -8,7 +8,7 @@ mod arguments;
 
 use std::fmt;
 
-pub(crate) use kubeon_derive::Arguments;
+pub use kubeon_derive::Arguments;
 
 use serde::de::value::StrDeserializer;
 use serde::de::{self, DeserializeOwned, DeserializeSeed, Deserializer, IntoDeserializer, Visitor};

@@ -5,10 +5,15 @@ mod fake;
 #[path = "contributing/swap.rs"]
 mod swap;
 
+/// Where the example, and what is derived for it, look within the crate.
+mod decode {
+    pub use kubeon_modules::{Arguments, Given, Row};
+}
+
 use std::fmt::Write as _;
 use std::path::Path;
 
-use kubeon_modules::{Change, DecodeError, Error, Exec, Host, Map, Module, Plan, decode, spec_of};
+use kubeon_modules::{Change, DecodeError, Error, Exec, Host, Map, Module, Plan, arguments, spec_of};
 use serde::Deserialize;
 
 /// One case. Exactly one of `changes` and `error` is what must come out.
@@ -99,7 +104,7 @@ fn the_module_that_is_shown_as_an_example_is_right() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let page = std::fs::read_to_string(root.join("../CONTRIBUTING.md")).expect("the page is there");
     let plan = |case: &Case| {
-        let args: Result<swap::Args, DecodeError> = decode(&case.args);
+        let args: Result<swap::Args, DecodeError> = arguments(&case.args);
         args.map_err(|error| error.to_string())?.plan(&case.host).map_err(|error| error.to_string())
     };
     let mut cases = 0;

@@ -27,7 +27,7 @@ pub struct Argument {
 }
 
 impl Row {
-    pub(crate) const fn of<T: DeserializeOwned>(names: &'static [&'static str], required: bool) -> Row {
+    pub const fn of<T: DeserializeOwned>(names: &'static [&'static str], required: bool) -> Row {
         Row::Argument(Argument { names, required, check: check::<T> })
     }
 }
@@ -73,18 +73,18 @@ impl<'a> Given<'a> {
 
     /// Returns an argument's value, or what `absent` returns where it is not given.
     #[inline(never)]
-    pub(crate) fn or<T: DeserializeOwned>(&self, name: &str, absent: fn() -> T) -> T {
+    pub fn or<T: DeserializeOwned>(&self, name: &str, absent: fn() -> T) -> T {
         match self.get(name) {
             Some(value) => read(value).expect("what was given is checked"),
             None => absent(),
         }
     }
 
-    pub(crate) fn optional<T: DeserializeOwned + Default>(&self, name: &str) -> T {
+    pub fn optional<T: DeserializeOwned + Default>(&self, name: &str) -> T {
         self.or(name, T::default)
     }
 
-    pub(crate) fn required<T: DeserializeOwned>(&self, name: &str) -> T {
+    pub fn required<T: DeserializeOwned>(&self, name: &str) -> T {
         self.or(name, || unreachable!("what is required is checked"))
     }
 }

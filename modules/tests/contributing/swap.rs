@@ -1,6 +1,6 @@
 use schemars::JsonSchema;
-use serde::Deserialize;
 
+use crate::decode::Arguments;
 use crate::{Change, Error, Exec, Host, Module, Plan};
 
 /// Turn swap off until the next start.
@@ -9,7 +9,7 @@ use crate::{Change, Error, Exec, Host, Module, Plan};
 /// - swap:
 ///     device: /dev/sda2
 /// ```
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Arguments, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// Only this device or file; all of them when absent.
