@@ -112,7 +112,8 @@ class Lab:
         ours = os.readlink("/proc/self/ns/net")
         while os.readlink(f"/proc/{self.near.pid}/ns/net") == ours:
             time.sleep(0.01)
-        words = [floor, "wire", str(self.near.pid), str(os.getpid())]
+        # Late packets would be a longer wire.
+        words = ["nice", "-n", "-15", floor, "wire", str(self.near.pid), str(os.getpid())]
         self.wire = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert self.wire.stdout.readline() == "ready\n", "the wire is not laid: is there /dev/net/tun?"
         for inside, own, peer in ((self.inside(0.001), NEAR, FAR), ([], FAR, NEAR)):

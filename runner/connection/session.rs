@@ -19,6 +19,8 @@ const SLACK: Duration = Duration::from_secs(30);
 const PARTING: Duration = Duration::from_secs(2);
 /// How much of a raw command's output is kept.
 const OUTPUT_LIMIT_BYTES: usize = 32 << 20;
+/// How much is read at a time of what an agent says: most answers come whole.
+const READ_BYTES: usize = 4 << 10;
 /// The exit status of a raw command that ran out of time. Source: `timeout(1)`.
 const TIMED_OUT_RC: i32 = 124;
 
@@ -293,8 +295,18 @@ impl Read for Patient<'_> {
             link.early.drain(..count);
             return Ok(count);
         }
+        let mut ahead = [0; READ_BYTES];
         loop {
-            match link.pipe.read(buffer, Instant::now() + self.silence)? {
+            let small = buffer.len() < READ_BYTES;
+            let read = link.pipe.read(if small { &mut ahead } else { &mut *buffer }, Instant::now() + self.silence)?;
+            match read {
+                Came::Output(count) if small => {
+                    link.statistics.bytes_received += count as u64;
+                    let used = count.min(buffer.len());
+                    buffer[..used].copy_from_slice(&ahead[..used]);
+                    link.early.extend_from_slice(&ahead[used..count]);
+                    return Ok(used);
+                }
                 Came::Output(count) => {
                     link.statistics.bytes_received += count as u64;
                     return Ok(count);

@@ -1,5 +1,6 @@
 //! Walks the plays: which host does which task when.
 
+mod crew;
 mod cursor;
 mod flush;
 mod handlers;

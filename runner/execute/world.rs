@@ -118,7 +118,7 @@ pub struct World {
     /// What an interrupted run had done already.
     pub replay: Replay,
     pub loader: Mutex<Loader>,
-    events: Mutex<Sender<Event>>,
+    events: Sender<Event>,
     stats: Mutex<Stats>,
     interrupted: Arc<AtomicBool>,
     next_id: AtomicU64,
@@ -156,7 +156,7 @@ impl World {
             connections: Pool::new(interrupted.clone()),
             replay,
             loader: Mutex::new(loader),
-            events: Mutex::new(events),
+            events,
             stats: Mutex::default(),
             interrupted,
             next_id: AtomicU64::new(1),
@@ -227,7 +227,7 @@ impl World {
 
     pub fn tell(&self, event: Event) {
         // A reporter that is gone can't be told, and must not stop the run.
-        self.events.lock().unwrap_or_else(PoisonError::into_inner).send(event).ok();
+        self.events.send(event).ok();
     }
 
     /// Returns a number that no other announcement has.
