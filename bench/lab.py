@@ -34,6 +34,7 @@ hostname "$1"
 mount -t tmpfs tmpfs /srv
 mkdir /srv/home /srv/bench
 mount --bind "$WORK/passwd" /etc/passwd
+mount --bind "$WORK/names" /etc/hosts
 exec "$SSHD" -D -e -f "$WORK/sshd" -o ListenAddress="$2"
 """
 
@@ -98,6 +99,9 @@ class Lab:
         users = pathlib.Path("/etc/passwd").read_text().splitlines(True)
         others = [line for line in users if not line.startswith("root:")]
         (self.work / "passwd").write_text("root:x:0:0:root:/srv/home:/bin/sh\n" + "".join(others))
+        # No name server is within reach.
+        names = [f"{address} {name}\n" for name, address in self.names.items()]
+        (self.work / "names").write_text("127.0.0.1 localhost\n" + "".join(names))
         pathlib.Path("/run/sshd").mkdir(exist_ok=True)
 
     def _host(self, name, address):

@@ -69,8 +69,8 @@ def measure(bench, work, program, runs):
     (work / "many").write_text("[racks]\n" + "".join(names) + "[racks:vars]\nansible_user=root\n")
     (work / "ping.yml").write_text("- hosts: racks\n  gather_facts: false\n  tasks:\n    - ping:\n")
 
-    def best(words):
-        ran = [timed(bench, work, words) for _ in range(runs)]
+    def best(words, times=runs):
+        ran = [timed(bench, work, words) for _ in range(times)]
         return {key: min(run[key] for run in ran) for key in ("wall_s", "cpu_s", "memory_kib")}
 
     socket_at = [first_byte(bench, work, program) for _ in range(runs)]
@@ -83,7 +83,8 @@ def measure(bench, work, program, runs):
     try:
         who.inventory(work, lab)
         (work / "kept.yml").write_text(KEPT)
-        found["kept"] = best([program, "-i", work / "hosts", work / "kept.yml"])
+        # Twice, for the first run brings the agents; most of it is apt telling where packages come from.
+        found["kept"] = best([program, "-i", work / "hosts", work / "kept.yml"], 2)
     finally:
         lab.close()
     for name, what in (

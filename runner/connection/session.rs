@@ -5,9 +5,10 @@ use std::io::{self, Read};
 use std::ops::AddAssign;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use kubeon_modules::wire::{self, Answer, Frame, Task};
+use kubeon_modules::wire::{self, Frame, Task};
 use kubeon_modules::{Map, Output};
-use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use super::agent::{Start, Started};
 use super::pipe::{Came, Ending, Order, Pipe, Text};
@@ -81,6 +82,20 @@ impl Connection {
         contents: &Contents,
         alive: &dyn Fn(&str),
     ) -> Result<Map, Unreachable> {
+        self.run_as(become_, task, contents, alive)
+    }
+
+    /// As [`Connection::run`], for a result that is read as another type.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn run_as<T: DeserializeOwned>(
+        &mut self,
+        become_: Option<&Become>,
+        task: &Task,
+        contents: &Contents,
+        alive: &dyn Fn(&str),
+    ) -> Result<T, Unreachable> {
         let become_ = self.other_user(become_).cloned();
         let mut link = match self.agents.remove(&become_) {
             Some(link) => link,
@@ -280,6 +295,15 @@ enum Outgoing<'a> {
     Run(&'a Task),
 }
 
+/// [`wire::Answer`], a result's type being whatever is made of it.
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case", bound = "T: DeserializeOwned")]
+enum Incoming<T> {
+    Done { id: u64, result: T },
+    Want { sha256: String },
+    Alive { line: String },
+}
+
 /// A stream that gives up when nothing comes for `silence`.
 struct Patient<'a> {
     link: &'a mut Link,
@@ -330,7 +354,7 @@ impl Link {
         Ok(())
     }
 
-    fn receive(&mut self, silence: Duration) -> Result<Answer, Fault> {
+    fn receive<T: DeserializeOwned>(&mut self, silence: Duration) -> Result<Incoming<T>, Fault> {
         let frame = wire::read_frame(&mut Patient { link: self, silence });
         let frame: Frame = frame
             .map_err(Fault::Stream)?
@@ -339,7 +363,13 @@ impl Link {
         frame.message().map_err(Fault::Stream)
     }
 
-    fn run(&mut self, task: &Task, contents: &Contents, alive: &dyn Fn(&str), silence: Duration) -> Result<Map, Fault> {
+    fn run<T: DeserializeOwned>(
+        &mut self,
+        task: &Task,
+        contents: &Contents,
+        alive: &dyn Fn(&str),
+        silence: Duration,
+    ) -> Result<T, Fault> {
         let frame = wire::message_frame(&Outgoing::Run(task)).map_err(Fault::Task)?;
         let limit =
             task.timeout_s.map(|seconds| Instant::now() + Duration::from_secs_f64(seconds.clamp(0.0, 1e9)) + SLACK);
@@ -347,13 +377,13 @@ impl Link {
         self.statistics.round_trips += 1;
         loop {
             match self.receive(silence)? {
-                Answer::Done { id, result } if id == task.id => return Ok(result),
-                Answer::Done { id, .. } => {
+                Incoming::Done { id, result } if id == task.id => return Ok(result),
+                Incoming::Done { id, .. } => {
                     let message = format!("an answer to task {id} where one to {} was due", task.id);
                     return Err(Fault::Stream(io::Error::new(io::ErrorKind::InvalidData, message)));
                 }
-                Answer::Want { sha256, .. } => self.supply(&sha256, contents, silence)?,
-                Answer::Alive { line, .. } => {
+                Incoming::Want { sha256 } => self.supply(&sha256, contents, silence)?,
+                Incoming::Alive { line } => {
                     self.statistics.signs_of_life += 1;
                     alive(&line);
                     if limit.is_some_and(|limit| Instant::now() > limit) {

@@ -14,6 +14,7 @@ use crate::playbook::{Keyword, Task};
 use crate::report::{Event, Status, TaskInfo};
 use crate::template::{Templar, TemplateError};
 use crate::value::{Map, Value};
+use crate::vars::alike::Told;
 
 /// A task's own tries when it has `until` and does not say how many.
 const DEFAULT_RETRIES: u64 = 3;
@@ -436,10 +437,10 @@ impl ItemRun<'_> {
     fn send(&self, request: &wire::Task, contents: &Contents) -> Result<Map, Failure> {
         let reach = self.reach();
         let answer = self.world.connections.with(&reach.target, |connection| {
-            connection.run(reach.become_.as_ref(), request, contents, &|line| self.alive(line))
+            connection.run_as::<Told>(reach.become_.as_ref(), request, contents, &|line| self.alive(line))
         });
-        let answer = answer.map_err(|error| Failure::Unreachable(error.message))?;
-        Ok(if answer.contains_key("ansible_facts") { crate::vars::alike::map(answer) } else { Map::from_json(answer) })
+        let Told(result) = answer.map_err(|error| Failure::Unreachable(error.message))?;
+        Ok(result)
     }
 
     /// Asks for a job's end until it has come or its time is up.

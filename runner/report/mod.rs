@@ -37,6 +37,9 @@ use record::Record;
 /// How often reporters that show the time are asked to.
 const TICK: Duration = Duration::from_millis(100);
 
+/// How long the reporters let events gather.
+const BREATH: Duration = Duration::from_millis(1);
+
 /// How a run is to be reported.
 #[derive(Debug, Clone)]
 pub struct Reporting {
@@ -76,7 +79,12 @@ pub fn start(mut reporting: Reporting, interrupted: Arc<AtomicBool>, events: Rec
         reporters.extend(recorder(reporting.about));
         let mut told = false;
         loop {
-            match events.recv_timeout(TICK) {
+            // In a burst of events, sleeping costs less than being woken for each of them.
+            let event = events.try_recv().or_else(|_| {
+                std::thread::sleep(BREATH);
+                events.recv_timeout(TICK)
+            });
+            match event {
                 Ok(event) => reporters.iter_mut().for_each(|reporter| reporter.take(&event)),
                 Err(RecvTimeoutError::Timeout) => reporters.iter_mut().for_each(|reporter| reporter.tick()),
                 Err(RecvTimeoutError::Disconnected) => return,
