@@ -101,7 +101,9 @@ impl Inventory {
             self.hosts.insert(name.into(), Host { files, ..Host::default() });
         }
         let host = self.hosts.entry(name.into()).or_default();
-        host.implicit = false;
+        if std::mem::take(&mut host.implicit) {
+            host.vars = Arc::default();
+        }
         if host.place.is_nowhere() {
             host.place = place;
         }
@@ -316,7 +318,8 @@ impl Inventory {
     fn ensure_implicit(&mut self, name: &str) {
         if !self.hosts.contains_key(name) {
             let files = self.waiting_hosts.get(name).cloned().unwrap_or_default();
-            self.hosts.insert(name.into(), Host { implicit: true, files, ..Host::default() });
+            let vars = Arc::new(Map::from_iter([("ansible_connection".into(), "local".into())]));
+            self.hosts.insert(name.into(), Host { implicit: true, vars, files, ..Host::default() });
         }
     }
 

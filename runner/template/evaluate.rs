@@ -45,6 +45,8 @@ pub(super) struct Session {
 
 /// How much of its thread's stack rendering may use; a thread has 2 MiB.
 const STACK_BYTES: usize = 5 << 18;
+/// How much of it a variable's template takes at least: a chain of them that is too long is told as such.
+const VARIABLE_BYTES: usize = 1 << 16;
 
 /// Returns about where the stack is now.
 fn stack_now() -> usize {
@@ -54,8 +56,9 @@ fn stack_now() -> usize {
 
 impl Session {
     /// Returns whether evaluation is deeper than the stack bears.
-    pub fn is_too_deep(&self) -> bool {
-        self.stack.abs_diff(stack_now()) > STACK_BYTES
+    /// Whether a template that needs so much stack may not be rendered any more.
+    pub fn is_too_deep(&self, needed_bytes: usize) -> bool {
+        self.stack.abs_diff(stack_now()) + needed_bytes > STACK_BYTES
     }
 }
 
@@ -99,7 +102,7 @@ fn entered(text: &Str, context: &Rc<Context>, run: impl FnOnce(&Rc<Context>) -> 
     {
         let mut under_way = context.session.under_way.borrow_mut();
         let is_again = under_way.iter().any(|(host, template, _)| (*host, *template) == (whose, what));
-        if is_again || under_way.len() >= DEPTH_LIMIT || context.session.is_too_deep() {
+        if is_again || under_way.len() >= DEPTH_LIMIT || context.session.is_too_deep(VARIABLE_BYTES) {
             let mut error = TemplateError::new(text.place, "recursive loop detected in template");
             error.help = Some("a variable's template must not lead back to itself".to_owned());
             for (_, _, place) in under_way.iter().rev().take(8) {
@@ -161,11 +164,15 @@ impl Evaluator {
     }
 
     pub fn evaluate(&mut self, node: &Node) -> Result<Live> {
-        if self.context.session.is_too_deep() {
+        if self.context.session.is_too_deep(0) {
             return Err(self.fault(node, "the template is too deep").help("something in it calls itself"));
         }
         let result = self.evaluated(node);
         self.placed(node, result)
+    }
+
+    fn sequence(&mut self, items: &[Node], made: fn(Vec<Live>) -> Live) -> Result<Live> {
+        items.iter().map(|item| self.evaluate(item)).collect::<Result<Vec<_>>>().map(made)
     }
 
     fn evaluated(&mut self, node: &Node) -> Result<Live> {
@@ -173,9 +180,8 @@ impl Evaluator {
             Expr::Const(value) => Ok(Live::Done(value.clone())),
             Expr::Embedded(text) => render(&Str::template(text.clone(), self.at(node)), &self.context.clone()),
             Expr::Var(name) => self.variable(node, name),
-            Expr::List(items) | Expr::Tuple(items) => {
-                Ok(Live::from(items.iter().map(|item| self.evaluate(item)).collect::<Result<Vec<_>>>()?))
-            }
+            Expr::List(items) => self.sequence(items, Live::from),
+            Expr::Tuple(items) => self.sequence(items, Live::tuple),
             Expr::Map(entries) => {
                 let mut map = Entries::new();
                 for (key, value) in entries {
@@ -196,7 +202,7 @@ impl Evaluator {
             Expr::Binary(op, sides) => {
                 let left = self.defined(&sides.0)?;
                 let right = self.defined(&sides.1)?;
-                operators::binary(*op, &left, &right, matches!(sides.1.kind, Expr::Tuple(_)))
+                operators::binary(*op, &left, &right)
             }
             Expr::Compare(first, others) => self.compare(first, others),
             Expr::If { test, then, otherwise } => self.choice(node, test, then, otherwise.as_deref()),

@@ -406,7 +406,8 @@ fn joined(pieces: &[Live]) -> Result<String> {
             Live::Done(Value::Null | Value::Omit) => {}
             Live::Undefined(undefined) if undefined.silent => {}
             Live::Done(Value::Str(piece)) => text.push_str(piece.as_str()),
-            other => text.push_str(&other.text()?),
+            // A tuple is a list by now.
+            other => text.push_str(&other.force()?.to_string()),
         }
     }
     Ok(text)

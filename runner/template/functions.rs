@@ -124,7 +124,7 @@ fn undef(call: &mut Call<'_>) -> Result<Live> {
 pub(super) fn special_attribute(of: &Live, name: &str) -> Result<Option<Live>> {
     Ok(match of {
         // A group that `groupby` made.
-        Live::List(pair) if matches!(name, "grouper" | "list") => match &pair.borrow()[..] {
+        Live::Tuple(pair) if matches!(name, "grouper" | "list") => match &pair[..] {
             [grouper, items] if items.is_list() => Some(if name == "list" { items.clone() } else { grouper.clone() }),
             _ => None,
         },

@@ -27,6 +27,8 @@ pub(super) enum Live {
     Lazy(Value, Rc<Context>),
     /// A list that a template made, and may still alter.
     List(Rc<RefCell<Vec<Live>>>),
+    /// A list that can't be altered, and that prints as Python's tuples do.
+    Tuple(Rc<[Live]>),
     /// A mapping that a template made, and may still alter.
     Map(Rc<RefCell<Entries>>),
     Namespace(Rc<RefCell<IndexMap<Arc<str>, Live>>>),
@@ -167,6 +169,10 @@ impl From<Entries> for Live {
 impl Live {
     pub const NULL: Live = Live::Done(Value::Null);
 
+    pub fn tuple(items: impl IntoIterator<Item = Live>) -> Live {
+        Live::Tuple(items.into_iter().collect())
+    }
+
     /// Returns a value as the context's templates see it: a template rendered, a container kept as it is until used.
     pub fn of(value: &Value, context: &Rc<Context>) -> Result<Live> {
         match value {
@@ -183,6 +189,7 @@ impl Live {
             Live::Undefined(_) => "AnsibleUndefined",
             Live::Done(value) | Live::Lazy(value, _) => type_name(value),
             Live::List(_) => "list",
+            Live::Tuple(_) => "tuple",
             Live::Map(_) | Live::Variables(_) => "dict",
             Live::Namespace(_) => "Namespace",
             Live::Module(_) => "TemplateModule",
@@ -219,6 +226,7 @@ impl Live {
                 let items = items.iter().map(Live::force);
                 Ok(Value::list(items.collect::<Result<_>>()?))
             }
+            Live::Tuple(items) => Ok(Value::list(items.iter().map(Live::force).collect::<Result<_>>()?)),
             Live::Map(entries) => {
                 let entries: Entries = entries.borrow().clone();
                 let entries = entries.into_iter().map(|(key, value)| (key, value.force()));
@@ -247,6 +255,7 @@ impl Live {
             Live::Undefined(undefined) => return Err(undefined.raise()),
             Live::Done(value) | Live::Lazy(value, _) => value.truthy(),
             Live::List(items) => !items.borrow().is_empty(),
+            Live::Tuple(items) => !items.is_empty(),
             Live::Map(entries) => !entries.borrow().is_empty(),
             Live::Duration(duration) => !duration.is_zero(),
             Live::Namespace(_)
@@ -262,8 +271,25 @@ impl Live {
     pub fn text(&self) -> Result<String> {
         match self {
             Live::Done(Value::Str(text)) => Ok(text.as_str().to_owned()),
+            Live::List(_) | Live::Tuple(_) | Live::Map(_) => self.repr(),
             other => Ok(other.force()?.to_string()),
         }
+    }
+
+    /// Returns what it prints as within a list, as Python's `repr()` has it.
+    fn repr(&self) -> Result<String> {
+        let joined = |items: &[Live]| Ok(items.iter().map(Live::repr).collect::<Result<Vec<_>>>()?.join(", "));
+        Ok(match self {
+            Live::List(items) => format!("[{}]", joined(&items.borrow().clone())?),
+            Live::Tuple(items) if items.len() == 1 => format!("({},)", items[0].repr()?),
+            Live::Tuple(items) => format!("({})", joined(items)?),
+            Live::Map(entries) => {
+                let entries: Entries = entries.borrow().clone();
+                let entries = entries.iter().map(|(key, value)| Ok(format!("{key:?}: {}", value.repr()?)));
+                format!("{{{}}}", entries.collect::<Result<Vec<_>>>()?.join(", "))
+            }
+            other => format!("{:?}", other.force()?),
+        })
     }
 
     /// Returns its items as a loop takes them: a mapping's keys, a text's characters.
@@ -271,6 +297,7 @@ impl Live {
         let items = match self {
             Live::Undefined(undefined) => return Err(undefined.raise()),
             Live::List(items) => items.borrow().clone(),
+            Live::Tuple(items) => items.to_vec(),
             Live::Map(entries) => entries.borrow().keys().cloned().map(Live::Done).collect(),
             Live::Done(Value::List(items)) => items.iter().cloned().map(Live::Done).collect(),
             Live::Lazy(Value::List(items), context) => {
@@ -322,6 +349,7 @@ impl Live {
     pub fn length(&self) -> Option<usize> {
         Some(match self {
             Live::List(items) => items.borrow().len(),
+            Live::Tuple(items) => items.len(),
             Live::Map(entries) => entries.borrow().len(),
             Live::Done(Value::List(items)) | Live::Lazy(Value::List(items), _) => items.len(),
             Live::Done(Value::Map(map)) | Live::Lazy(Value::Map(map), _) => map.len(),
@@ -338,7 +366,7 @@ impl Live {
     }
 
     pub fn is_list(&self) -> bool {
-        matches!(self, Live::List(_) | Live::Done(Value::List(_)) | Live::Lazy(Value::List(_), _))
+        matches!(self, Live::List(_) | Live::Tuple(_) | Live::Done(Value::List(_)) | Live::Lazy(Value::List(_), _))
     }
 
     /// Returns whether a text carries one of ansible-core's tags.
@@ -368,6 +396,7 @@ impl Live {
                 let items = items.borrow();
                 nth(items.len()).and_then(|nth| items.get(nth).cloned())
             }
+            Live::Tuple(items) => nth(items.len()).and_then(|nth| items.get(nth).cloned()),
             Live::Done(Value::Map(map)) => map.get_key(key).cloned().map(Live::Done),
             Live::Done(Value::List(items)) => nth(items.len()).and_then(|nth| items.get(nth).cloned()).map(Live::Done),
             Live::Lazy(Value::Map(map), context) => {

@@ -63,7 +63,7 @@ pub(super) fn negative(value: &Live) -> Result<Live> {
     }
 }
 
-pub(super) fn binary(op: Binary, left: &Live, right: &Live, right_is_tuple: bool) -> Result<Live> {
+pub(super) fn binary(op: Binary, left: &Live, right: &Live) -> Result<Live> {
     match op {
         Binary::Add => add(left, right),
         Binary::Subtract => subtract(left, right),
@@ -73,7 +73,9 @@ pub(super) fn binary(op: Binary, left: &Live, right: &Live, right_is_tuple: bool
         Binary::Power => arithmetic("**", left, right),
         Binary::Remainder => match left {
             Live::Done(Value::Str(format)) => {
-                percent::format(format.as_str(), &right.force()?, right_is_tuple).map(Live::from).map_err(fault)
+                percent::format(format.as_str(), &right.force()?, matches!(right, Live::Tuple(_)))
+                    .map(Live::from)
+                    .map_err(fault)
             }
             _ => arithmetic("%", left, right),
         },

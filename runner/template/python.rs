@@ -70,6 +70,7 @@ pub(super) fn has_method(of: &Live, name: &str) -> bool {
     let methods: &[&str] = match of {
         Live::Done(Value::Str(_)) => TEXT,
         Live::Done(Value::List(_)) | Live::Lazy(Value::List(_), _) | Live::List(_) => LIST,
+        Live::Tuple(_) => &["count", "index"],
         Live::Done(Value::Map(_)) | Live::Lazy(Value::Map(_), _) | Live::Map(_) => MAP,
         Live::Done(Value::Lazy(_)) | Live::Variables(_) => VIEW,
         Live::Done(Value::Int(_)) => &["bit_length"],
@@ -165,7 +166,9 @@ pub(super) fn call(evaluator: &mut Evaluator, of: &Live, name: &str, arguments: 
     match of {
         Live::Done(Value::Str(text)) => text_method(text.as_str(), name, &given),
         Live::List(items) => list_method(&mut items.borrow_mut(), name, &given),
-        Live::Done(Value::List(_)) | Live::Lazy(Value::List(_), _) => list_method(&mut of.items()?, name, &given),
+        Live::Done(Value::List(_)) | Live::Lazy(Value::List(_), _) | Live::Tuple(_) => {
+            list_method(&mut of.items()?, name, &given)
+        }
         Live::Map(entries) => map_method(&mut entries.borrow_mut(), name, &given),
         Live::Done(Value::Map(_)) | Live::Lazy(Value::Map(_), _) | Live::Done(Value::Lazy(_)) | Live::Variables(_) => {
             if name == "get" {
@@ -282,7 +285,7 @@ fn map_method(entries: &mut Entries, name: &str, given: &Given<'_>) -> Result<Li
             Ok(found.or_else(|| given.get(1, "default")).unwrap_or(Live::NULL))
         }
         "items" => {
-            let pairs = entries.iter().map(|(key, value)| Live::from(vec![Live::Done(key.clone()), value.clone()]));
+            let pairs = entries.iter().map(|(key, value)| Live::tuple([Live::Done(key.clone()), value.clone()]));
             Ok(pairs.collect::<Vec<_>>().into())
         }
         "keys" => Ok(entries.keys().cloned().map(Live::Done).collect::<Vec<_>>().into()),
@@ -328,7 +331,7 @@ fn map_method(entries: &mut Entries, name: &str, given: &Given<'_>) -> Result<Li
 }
 
 fn texts(pieces: impl IntoIterator<Item = String>) -> Live {
-    Live::Done(Value::list(pieces.into_iter().map(Value::from).collect()))
+    pieces.into_iter().map(Live::from).collect::<Vec<_>>().into()
 }
 
 fn text_method(text: &str, name: &str, given: &Given<'_>) -> Result<Live> {
@@ -393,11 +396,12 @@ fn text_method(text: &str, name: &str, given: &Given<'_>) -> Result<Live> {
             let separator = given.text(0, "sep")?.filter(|separator| !separator.is_empty());
             let separator = separator.ok_or_else(|| given.fault("empty separator"))?;
             let found = if name == "partition" { text.split_once(&separator) } else { text.rsplit_once(&separator) };
-            Ok(texts(match (found, name) {
-                (Some((before, after)), _) => [before.to_owned(), separator, after.to_owned()],
-                (None, "partition") => [text.to_owned(), String::new(), String::new()],
-                (None, _) => [String::new(), String::new(), text.to_owned()],
-            }))
+            let pieces = match (found, name) {
+                (Some((before, after)), _) => [before, &separator, after],
+                (None, "partition") => [text, "", ""],
+                (None, _) => ["", "", text],
+            };
+            Ok(Live::tuple(pieces.map(Live::from)))
         }
         "center" | "ljust" | "rjust" | "zfill" => {
             let width = given.int(0, "width")?.ok_or_else(|| given.fault("argument `width` is missing"))?;

@@ -3,6 +3,21 @@
 use super::check;
 
 #[test]
+fn tuples_print_as_in_python() {
+    check(&[
+        ("([{'a': 1}] | groupby('a'))[0] | string", "\"(1, [{'a': 1}])\""),
+        ("{'k': 'v'}.items() | list | string", "\"[('k', 'v')]\""),
+        ("['a'] | zip([1]) | list | string", "\"[('a', 1)]\""),
+        ("('a',) | string", "\"('a',)\""),
+        ("(1, 2) | type_debug", "'tuple'"),
+        // What a template gives holds lists only.
+        ("['a'] | zip([1]) | list", "[['a', 1]]"),
+        ("never | map('upper') is undefined", "True"),
+        ("never | rejectattr('a') | default('none')", "'none'"),
+    ]);
+}
+
+#[test]
 fn texts() {
     check(&[
         ("'a,b,,c'.split(',')", "['a', 'b', '', 'c']"),

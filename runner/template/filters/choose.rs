@@ -22,11 +22,11 @@ pub(in crate::template) const FILTERS: &[Filter] = &[
         Ok(tags.map(Live::from).collect::<Vec<_>>().into())
     }),
     callable("type_debug", &[], |call| Ok(call.input.type_name().into())).tolerant(),
-    callable("map", &["*", "**"], map),
-    callable("select", &["*", "**"], |call| select(call, true, false)),
-    callable("reject", &["*", "**"], |call| select(call, false, false)),
-    callable("selectattr", &["*", "**"], |call| select(call, true, true)),
-    callable("rejectattr", &["*", "**"], |call| select(call, false, true)),
+    callable("map", &["*", "**"], |call| of_defined(call, map)).tolerant(),
+    callable("select", &["*", "**"], |call| of_defined(call, |call| select(call, true, false))).tolerant(),
+    callable("reject", &["*", "**"], |call| of_defined(call, |call| select(call, false, false))).tolerant(),
+    callable("selectattr", &["*", "**"], |call| of_defined(call, |call| select(call, true, true))).tolerant(),
+    callable("rejectattr", &["*", "**"], |call| of_defined(call, |call| select(call, false, true))).tolerant(),
     callable("attr", &["name"], attr),
 ];
 
@@ -109,6 +109,14 @@ fn unknown(what: &str, name: &str, known: Vec<&'static str>) -> TemplateError {
     match nearest(name, known) {
         Some(near) => error.help(format!("did you mean `{near}`?")),
         None => error,
+    }
+}
+
+/// Hands on what is undefined, for a test or a `default` that follows.
+fn of_defined(call: &mut Call<'_>, filter: fn(&mut Call<'_>) -> Result<Live>) -> Result<Live> {
+    match &call.input {
+        Live::Undefined(_) => Ok(call.input.clone()),
+        _ => filter(call),
     }
 }
 

@@ -43,7 +43,7 @@ fn hashed(call: &Call<'_>, sort: &str) -> Result<Live> {
         "sha384" => hex(Sha384::digest(text)),
         "sha512" => hex(Sha512::digest(text)),
         _ => {
-            let error = call.fault(format!("no hash `{sort}`"));
+            let error = call.fault(format!("unsupported hash type `{sort}`"));
             return Err(error.help("one of md5, sha1, sha224, sha256, sha384, sha512"));
         }
     }

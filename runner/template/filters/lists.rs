@@ -228,9 +228,7 @@ fn zip(call: &mut Call<'_>, longest: bool) -> Result<Live> {
     }
     let lengths = lists.iter().map(Vec::len);
     let rows = if longest { lengths.max() } else { lengths.min() }.unwrap_or(0);
-    let row = |nth: usize| {
-        lists.iter().map(|list| list.get(nth).cloned().unwrap_or_else(|| fill.clone())).collect::<Vec<_>>().into()
-    };
+    let row = |nth: usize| Live::tuple(lists.iter().map(|list| list.get(nth).cloned().unwrap_or_else(|| fill.clone())));
     Ok((0..rows).map(row).collect::<Vec<Live>>().into())
 }
 
@@ -258,7 +256,7 @@ fn product(call: &mut Call<'_>) -> Result<Live> {
                 .collect();
         }
     }
-    Ok(rows.into_iter().map(Live::from).collect::<Vec<_>>().into())
+    Ok(rows.into_iter().map(Live::tuple).collect::<Vec<_>>().into())
 }
 
 fn arrangements(call: &mut Call<'_>, in_any_order: bool) -> Result<Live> {
@@ -283,7 +281,7 @@ fn arrangements(call: &mut Call<'_>, in_any_order: bool) -> Result<Live> {
         }
         rows = longer;
     }
-    let rows = rows.into_iter().map(|row| row.into_iter().map(|nth| items[nth].clone()).collect::<Vec<_>>().into());
+    let rows = rows.into_iter().map(|row| Live::tuple(row.into_iter().map(|nth| items[nth].clone())));
     Ok(rows.collect::<Vec<Live>>().into())
 }
 
@@ -322,7 +320,7 @@ fn groupby(call: &mut Call<'_>) -> Result<Live> {
             _ => groups.push((compared, key, vec![item])),
         }
     }
-    let groups = groups.into_iter().map(|(_, key, items)| Live::from(vec![Live::Done(key), items.into()]));
+    let groups = groups.into_iter().map(|(_, key, items)| Live::tuple([Live::Done(key), items.into()]));
     Ok(groups.collect::<Vec<_>>().into())
 }
 
@@ -368,7 +366,7 @@ fn subelements(call: &mut Call<'_>) -> Result<Live> {
         if !found.is_list() {
             return Err(call.fault(format!("`{path}` must be a list, not '{}'", found.type_name())));
         }
-        pairs.extend(found.items()?.into_iter().map(|item| Live::from(vec![element.clone(), item])));
+        pairs.extend(found.items()?.into_iter().map(|item| Live::tuple([element.clone(), item])));
     }
     Ok(pairs.into())
 }

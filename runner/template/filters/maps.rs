@@ -169,7 +169,7 @@ fn dictsort(call: &mut Call<'_>) -> Result<Live> {
     if let Some((a, b)) = failed {
         return Err(call.fault(format!("'<' not supported between instances of '{a}' and '{b}'")));
     }
-    let pairs = keyed.into_iter().map(|(_, key, value)| Live::from(vec![Live::Done(key), value]));
+    let pairs = keyed.into_iter().map(|(_, key, value)| Live::tuple([Live::Done(key), value]));
     Ok(pairs.collect::<Vec<_>>().into())
 }
 

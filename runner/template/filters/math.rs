@@ -79,7 +79,7 @@ fn sum(call: &mut Call<'_>) -> Result<Live> {
             Some(attribute) => by_attribute(&item, attribute)?.defined()?,
             None => item.defined()?,
         };
-        total = operators::binary(Binary::Add, &total, &value, false)?;
+        total = operators::binary(Binary::Add, &total, &value)?;
     }
     Ok(total)
 }

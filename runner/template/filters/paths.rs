@@ -57,7 +57,7 @@ pub(super) const FILTERS: &[Filter] = &[
 ];
 
 fn texts(pieces: [&str; 2]) -> Live {
-    Live::Done(Value::list(pieces.into_iter().map(Value::from).collect()))
+    Live::tuple(pieces.map(Live::from))
 }
 
 fn dirname(path: &str) -> &str {

@@ -82,14 +82,14 @@ fn regex_findall(call: &mut Call<'_>) -> Result<Live> {
     let mut all = Vec::new();
     for found in regex.captures_iter(text.as_str()) {
         let found = found.map_err(|error| call.fault(format!("pattern `{pattern}`: {error}")))?;
-        let group = |nth: usize| Value::from(found.get(nth).map_or("", |group| group.as_str()));
+        let group = |nth: usize| Live::from(found.get(nth).map_or("", |group| group.as_str()));
         all.push(match found.len() {
             1 => group(0),
             2 => group(1),
-            groups => Value::list((1..groups).map(group).collect()),
+            groups => Live::tuple((1..groups).map(group)),
         });
     }
-    Ok(Live::Done(Value::list(all)))
+    Ok(all.into())
 }
 
 fn regex_escape(call: &mut Call<'_>) -> Result<Live> {

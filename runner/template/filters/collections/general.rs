@@ -17,7 +17,7 @@ pub(super) const FILTERS: &[Filter] = &[
         let mut sums: Vec<Live> = Vec::new();
         for item in call.items()? {
             sums.push(match sums.last() {
-                Some(last) => operators::binary(Binary::Add, last, &item, false)?,
+                Some(last) => operators::binary(Binary::Add, last, &item)?,
                 None => item,
             });
         }
