@@ -9,6 +9,9 @@ use crate::playbook::{Block, Item, Keyword, Keywords, NO_FILE, Parent, ParentKin
 use crate::source::{Diagnostic, Place, Severity};
 use crate::value::{Map, Value};
 
+/// How deep tasks may include one another: roles that try something again include themselves, but not for ever.
+const DEPTH_LIMIT: usize = 500;
+
 /// What a host asked to include: hosts that ask for the same share it and go on in step.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Inclusion {
@@ -73,6 +76,11 @@ pub struct Included {
 /// # Errors
 /// A sentence for a person, with the place of the mistake where there is one.
 pub fn load(world: &World, play: &PlayRun, task: &Arc<Task>, inclusion: &Inclusion) -> Result<Included, Refused> {
+    if task.parents().filter(|parent| matches!(parent.kind, ParentKind::Include)).count() >= DEPTH_LIMIT {
+        return Err(Refused::from(format!(
+            "includes are more than {DEPTH_LIMIT} deep: one of these files includes itself, without a `when` that ends it"
+        )));
+    }
     let parent = Arc::new(Parent {
         kind: ParentKind::Include,
         keywords: applied(&inclusion.args),

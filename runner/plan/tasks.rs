@@ -12,6 +12,7 @@ use crate::yaml::Node;
 
 pub(super) fn check(items: &[Item], problems: &mut Vec<Diagnostic>) {
     visit(items, &mut |task| {
+        call(task, problems);
         let mut found = Vec::new();
         arguments(task, &mut found);
         combination(task, &mut found);
@@ -177,8 +178,8 @@ fn loop_of(task: &Task, problems: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Decodes the arguments that hold no template into the module's type.
-fn arguments(task: &Task, problems: &mut Vec<Diagnostic>) {
+/// What no module takes, and modules that can't be sent.
+fn call(task: &Task, problems: &mut Vec<Diagnostic>) {
     let call = &task.action;
     for name in call.args.keys().filter_map(Value::as_str).filter(|name| name.starts_with("_ansible_")) {
         let message = format!(
@@ -188,11 +189,16 @@ fn arguments(task: &Task, problems: &mut Vec<Diagnostic>) {
         );
         problems.push(Diagnostic::error(call.place_of(name).0, message));
     }
-    if let Some(foreign) = &call.foreign {
-        // What it takes only itself knows; whether it can be sent is known here.
-        if let Err(message) = foreign.ready() {
-            problems.push(Diagnostic::error(call.place, message).width(call.written.chars().count()));
-        }
+    if let Some(Err(message)) = call.foreign.as_ref().map(|foreign| foreign.ready()) {
+        problems.push(Diagnostic::error(call.place, message).width(call.written.chars().count()));
+    }
+}
+
+/// Decodes the arguments that hold no template into the module's type.
+fn arguments(task: &Task, problems: &mut Vec<Diagnostic>) {
+    let call = &task.action;
+    if call.foreign.is_some() {
+        // What it takes only itself knows.
         return;
     }
     let mut plain = Map::new();

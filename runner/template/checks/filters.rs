@@ -18,6 +18,20 @@ fn tuples_print_as_in_python() {
 }
 
 #[test]
+fn encodings() {
+    check(&[
+        ("'é€' | b64encode(encoding='utf-16-le')", "'6QCsIA=='"),
+        ("'6QCsIA==' | b64decode(encoding='utf-16-le')", "'é€'"),
+        ("'é' | b64encode(encoding='utf-16')", "'//7pAA=='"),
+        ("'/v8A6Q==' | b64decode(encoding='utf-16')", "'é'"),
+        ("'é' | b64encode(encoding='latin-1')", "'6Q=='"),
+        ("'é' | b64encode(encoding='ascii')", "!`b64encode`: `é` can't be written in this encoding"),
+        ("'6Q==' | b64decode", "!`b64decode`: what it decodes to is not UTF-8"),
+        ("'a' | b64encode(encoding='ebcdic')", "!`b64encode`: encoding `ebcdic` is not supported"),
+    ]);
+}
+
+#[test]
 fn texts() {
     check(&[
         ("'a,b,,c'.split(',')", "['a', 'b', '', 'c']"),

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use base64::Engine;
 
+use super::encodings::Encoding;
 use crate::template::call::{Call, Filter, callable};
 use crate::template::live::{Live, Result};
 use crate::value::{Map, Str, Trust, Value, realized};
@@ -35,8 +36,10 @@ pub(super) const FILTERS: &[Filter] = &[
     }),
     callable("from_yaml_all", &[], |call| Ok(Live::Done(Value::list(parsed_yaml(call)?)))),
     callable("b64encode", &["encoding", "urlsafe"], |call| {
-        let engine = engine(call)?;
-        Ok(engine.encode(call.text()?).into())
+        let (engine, encoding) = base64_of(call)?;
+        let bytes = encoding.encoded(&call.text()?);
+        let bytes = bytes.map_err(|c| call.fault(format!("`{c}` can't be written in this encoding")))?;
+        Ok(engine.encode(bytes).into())
     }),
     callable("b64decode", &["encoding", "urlsafe"], b64decode),
     callable("bool", &[], boolean),
@@ -248,19 +251,24 @@ pub(in crate::template) fn sealed(value: Value) -> Value {
     }
 }
 
-fn engine(call: &Call<'_>) -> Result<base64::engine::GeneralPurpose> {
-    let encoding = call.text_or(0, "utf-8")?;
-    if !matches!(encoding.to_ascii_lowercase().as_str(), "utf-8" | "utf8" | "ascii" | "us-ascii") {
-        return Err(call.fault(format!("encoding `{encoding}` is not supported")).help("only utf-8 is"));
-    }
-    Ok(if call.bool_or(1, false)? { base64::prelude::BASE64_URL_SAFE } else { base64::prelude::BASE64_STANDARD })
+/// Returns the alphabet and the encoding that a filter's arguments name.
+fn base64_of(call: &Call<'_>) -> Result<(base64::engine::GeneralPurpose, Encoding)> {
+    let name = call.text_or(0, "utf-8")?;
+    let encoding = Encoding::named(&name).ok_or_else(|| {
+        call.fault(format!("encoding `{name}` is not supported"))
+            .help("one of utf-8, ascii, latin-1, utf-16, utf-16-le, utf-16-be")
+    })?;
+    let is_for_urls = call.bool_or(1, false)?;
+    Ok((if is_for_urls { base64::prelude::BASE64_URL_SAFE } else { base64::prelude::BASE64_STANDARD }, encoding))
 }
 
 fn b64decode(call: &mut Call<'_>) -> Result<Live> {
-    let engine = engine(call)?;
+    let (engine, encoding) = base64_of(call)?;
     let text: String = call.text()?.chars().filter(|c| !c.is_whitespace()).collect();
     let bytes = engine.decode(text).map_err(|error| call.fault(format!("not base64: {error}")))?;
-    let text = String::from_utf8(bytes).map_err(|_| call.fault("what it decodes to is not UTF-8"))?;
+    let text = encoding.decoded(&bytes).ok_or_else(|| {
+        call.fault(format!("what it decodes to is not {}", call.text_or(0, "UTF-8").unwrap_or_default()))
+    })?;
     Ok(text.into())
 }
 

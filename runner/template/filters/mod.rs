@@ -4,6 +4,7 @@ pub(super) mod choose;
 pub(super) mod collections;
 pub(super) mod crypt;
 mod data;
+mod encodings;
 pub(super) mod hashing;
 mod lists;
 mod maps;
