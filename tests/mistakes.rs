@@ -463,7 +463,7 @@ error: 3 mistakes found; nothing was run",
         "`order: sortd` is not supported",
         "did you mean `sorted`?",
         "`serial` is a number of hosts, a percentage or a list of them, not `many`\n --> site.yml:4:15",
-        "`encrypt`: hash type `des` is not supported; use sha512, sha256, bcrypt or md5_crypt\n --> site.yml:5:36",
+        "`encrypt`: des is not in the list of supported passlib algorithms; use sha512, sha256, bcrypt or md5_crypt\n --> site.yml:5:36",
         "no file of variables `absent.yml`\n --> site.yml:6:16",
     ] {
         assert!(stderr.contains(told), "no `{told}` in {stderr}");

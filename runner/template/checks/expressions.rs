@@ -86,7 +86,7 @@ fn undefined_values() {
         ("[nope, 1] | last", "1"),
         ("[nope, 1] | first", "!'nope' is undefined"),
         ("nope | bool", "!'nope' is undefined"),
-        ("nope | mandatory", "!mandatory variable 'nope' not defined"),
+        ("nope | mandatory", "!Mandatory variable 'nope' not defined."),
         ("nope | mandatory(msg='foo')", "!foo"),
         ("undef(hint='hh')", "!hh"),
         ("'x' if false", "!the inline if has no `else`, and its condition is false"),

@@ -44,7 +44,7 @@ fn mandatory(call: &mut Call<'_>) -> Result<Live> {
     let mut error = undefined.raise();
     error.message = match call.text_at(0)? {
         Some(message) => message,
-        None => format!("mandatory variable '{}' not defined", undefined.name),
+        None => format!("Mandatory variable '{}' not defined.", undefined.name),
     };
     // It was said to be wanted: nothing may take it for absent now.
     error.undefined = None;

@@ -37,7 +37,9 @@ impl Scheme {
             "sha256" | "sha256_crypt" => Ok(Scheme::Sha256),
             "blowfish" | "bcrypt" => Ok(Scheme::Bcrypt),
             "md5" | "md5_crypt" => Ok(Scheme::Md5),
-            other => Err(format!("hash type `{other}` is not supported; use sha512, sha256, bcrypt or md5_crypt")),
+            other => Err(format!(
+                "{other} is not in the list of supported passlib algorithms; use sha512, sha256, bcrypt or md5_crypt"
+            )),
         }
     }
 

@@ -34,7 +34,13 @@ pub(super) const FILTERS: &[Filter] = &[
             _ => Err(call.fault("there is more than one document").help("use `from_yaml_all`")),
         }
     }),
-    callable("from_yaml_all", &[], |call| Ok(Live::Done(Value::list(parsed_yaml(call)?)))),
+    callable("from_yaml_all", &[], |call| match &call.input {
+        // As in Ansible: what is no text has been read.
+        input if input.is_text() || matches!(input, Live::Done(Value::Null)) => {
+            Ok(Live::Done(Value::list(parsed_yaml(call)?)))
+        }
+        input => Ok(input.clone()),
+    }),
     callable("b64encode", &["encoding", "urlsafe"], |call| {
         let (engine, encoding) = base64_of(call)?;
         let bytes = encoding.encoded(&call.text()?);
@@ -187,10 +193,7 @@ fn from_json(call: &mut Call<'_>) -> Result<Live> {
 
 fn yaml_filter(call: &mut Call<'_>, nice: bool) -> Result<Live> {
     for (name, _) in call.named_arguments() {
-        if !matches!(
-            &*name,
-            "allow_unicode" | "explicit_start" | "explicit_end" | "default_style" | "canonical" | "line_break"
-        ) {
+        if !matches!(&*name, "allow_unicode" | "explicit_start" | "explicit_end" | "line_break") {
             return Err(call.fault(format!("no argument named `{name}`")));
         }
     }

@@ -22,6 +22,10 @@ pub(super) const FILTERS: &[Filter] = &[
     callable("password_hash", &["hashtype", "salt", "salt_size", "rounds", "ident"], password_hash),
     callable("random", &["start", "step", "seed"], random),
     callable("shuffle", &["seed"], |call| {
+        if !call.input.is_list() && !call.input.is_text() {
+            // As in Ansible: what has no order stays as it is.
+            return Ok(call.input.clone());
+        }
         let mut items = call.items()?;
         source(call, 0)?.shuffle(&mut items);
         Ok(items.into())
@@ -61,7 +65,8 @@ fn to_uuid(call: &mut Call<'_>) -> Result<Live> {
         .map(|at| digits.get(at..at + 2).and_then(|pair| u8::from_str_radix(pair, 16).ok()))
         .collect();
     let bytes = bytes.filter(|bytes| bytes.len() == 16);
-    let mut input = bytes.ok_or_else(|| call.fault(format!("`{namespace}` is no UUID")))?;
+    let mut input =
+        bytes.ok_or_else(|| call.fault(format!("Invalid value '{namespace}' for 'namespace': it is no UUID")))?;
     input.extend(call.text()?.as_bytes());
     let mut uuid = Sha1::digest(&input)[..16].to_vec();
     uuid[6] = uuid[6] & 0x0f | 0x50;
@@ -84,7 +89,7 @@ fn random(call: &mut Call<'_>) -> Result<Live> {
     let mut source = source(call, 2)?;
     if call.input.is_list() || call.input.is_text() || call.input.is_map() {
         if call.given(0).is_some() || call.given(1).is_some() {
-            return Err(call.fault("`start` and `step` go with a number only"));
+            return Err(call.fault("start and step can only be used with integer values"));
         }
         let items = call.items()?;
         if items.is_empty() {
@@ -94,7 +99,9 @@ fn random(call: &mut Call<'_>) -> Result<Live> {
     }
     let end = match call.value()? {
         Value::Int(end) => end,
-        other => return Err(call.fault(format!("takes an integer or a list, not {}", other.kind()))),
+        other => {
+            return Err(call.fault(format!("random can only be used on sequences and integers, not {}", other.kind())));
+        }
     };
     let (start, step) = (call.int_at(0)?.unwrap_or(0), call.int_at(1)?.unwrap_or(1));
     if step < 1 || end <= start {
@@ -110,11 +117,13 @@ fn password_hash(call: &mut Call<'_>) -> Result<Live> {
         other => return Err(call.fault(format!("takes a string, not {}", other.kind()))),
     };
     let scheme = Scheme::named(&call.text_or(0, "sha512")?).map_err(|message| call.fault(message))?;
-    let size = call.int_at(2)?.map(|size| usize::try_from(size).unwrap_or_default());
+    let size = call.int_at(2).map_err(|_| call.fault("salt_size must be an integer"))?;
+    let size = size.map(|size| usize::try_from(size).unwrap_or_default());
     let salt = match call.text_at(1)? {
         Some(salt) => salt,
         None => scheme.random_salt(size).map_err(|message| call.fault(message))?,
     };
     let (rounds, ident) = (call.int_at(3)?, call.text_at(4)?);
-    scheme.hash(&password, &salt, rounds, ident.as_deref()).map(Live::from).map_err(|message| call.fault(message))
+    let hash = scheme.hash(&password, &salt, rounds, ident.as_deref());
+    hash.map(Live::from).map_err(|message| call.fault(format!("Could not hash the secret: {message}")))
 }

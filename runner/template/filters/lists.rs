@@ -349,22 +349,36 @@ fn extract(call: &mut Call<'_>) -> Result<Live> {
 fn subelements(call: &mut Call<'_>) -> Result<Live> {
     let path = match call.required(0)?.force()? {
         Value::List(steps) => steps.iter().map(Value::to_string).collect::<Vec<_>>().join("."),
-        other => other.to_string(),
+        Value::Str(path) => path.as_str().to_owned(),
+        other => {
+            return Err(call.fault(format!("subelements must be a list or a string, not {}", other.kind())));
+        }
     };
     let skip_missing = call.bool_or(1, false)?;
     let elements = match call.input.entries() {
         Some(entries) => entries?.into_iter().map(|(_, value)| value).collect(),
-        None => call.items()?,
+        None if call.input.is_list() => call.items()?,
+        None => return Err(call.fault("obj must be a list of dicts or a nested dict")),
     };
     let mut pairs = Vec::new();
     for element in elements {
-        let found = super::choose::by_path(&element, &path)?;
-        if skip_missing && matches!(found, Live::Undefined(_) | Live::Done(Value::Null)) {
+        let mut found = Some(element.clone());
+        for step in path.split('.') {
+            let Some(of) = &found else { break };
+            if !of.is_map() {
+                let message = format!("the key {step} should point to a dictionary, got '{}'", of.type_name());
+                return Err(call.fault(message));
+            }
+            found = of.item(&Value::from(step))?;
+        }
+        if skip_missing && matches!(found, None | Some(Live::Undefined(_) | Live::Done(Value::Null))) {
             continue;
         }
-        let found = found.defined()?;
+        let found =
+            found.ok_or_else(|| call.fault(format!("could not find '{path}' key in iterated item")))?.defined()?;
         if !found.is_list() {
-            return Err(call.fault(format!("`{path}` must be a list, not '{}'", found.type_name())));
+            let message = format!("the key {path} should point to a list, got '{}'", found.type_name());
+            return Err(call.fault(message));
         }
         pairs.extend(found.items()?.into_iter().map(|item| Live::tuple([element.clone(), item])));
     }

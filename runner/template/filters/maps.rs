@@ -62,7 +62,10 @@ fn combine(call: &mut Call<'_>) -> Result<Live> {
             "list_merge" => {
                 lists = Lists::read(call, &value.text()?)?;
             }
-            _ => return Err(call.fault(format!("no argument named `{name}`"))),
+            _ => {
+                let message = "'recursive' and 'list_merge' are the only valid keyword arguments";
+                return Err(call.fault(message).help(format!("it was given `{name}`")));
+            }
         }
     }
     let mut merged: Option<Arc<Map>> = None;
@@ -73,8 +76,14 @@ fn combine(call: &mut Call<'_>) -> Result<Live> {
             other => vec![other],
         };
         for value in values {
-            let Value::Map(map) = value else {
-                return Err(call.fault(format!("takes mappings, not {}", value.kind())));
+            let map = match value {
+                Value::Map(map) => map,
+                // As in Ansible: nothing adds nothing.
+                Value::Null => continue,
+                other => {
+                    let message = format!("failed to combine variables, expected dicts but got {}", other.kind());
+                    return Err(call.fault(message));
+                }
             };
             merged = Some(match merged {
                 None => map,
@@ -117,7 +126,10 @@ fn listed(low: &[Value], high: &[Value], lists: Lists) -> Vec<Value> {
 
 fn dict2items(call: &mut Call<'_>) -> Result<Live> {
     let (key_name, value_name) = (call.text_or(0, "key")?, call.text_or(1, "value")?);
-    let items = entries(call)?.into_iter().map(|(key, value)| {
+    let entries = call.input.entries().unwrap_or_else(|| {
+        Err(call.fault(format!("dict2items requires a dictionary, got '{}' instead", call.input.type_name())))
+    });
+    let items = entries?.into_iter().map(|(key, value)| {
         let pairs = [(Value::from(&*key_name), Live::Done(key)), (Value::from(&*value_name), value)];
         Live::from(Entries::from_iter(pairs))
     });
@@ -127,13 +139,20 @@ fn dict2items(call: &mut Call<'_>) -> Result<Live> {
 fn items2dict(call: &mut Call<'_>) -> Result<Live> {
     let (key_name, value_name) = (call.text_or(0, "key")?, call.text_or(1, "value")?);
     if !call.input.is_list() {
-        return Err(call.fault(format!("takes a list, not '{}'", call.input.type_name())));
+        return Err(call.fault(format!("items2dict requires a list, got '{}' instead", call.input.type_name())));
     }
     let mut out = Entries::new();
     for item in call.items()? {
+        if !item.is_map() {
+            let message = format!("items2dict requires a list of dictionaries, got a list with '{}'", item.type_name());
+            return Err(call.fault(message));
+        }
         let part = |name: &str| {
-            item.item(&Value::from(name))?
-                .ok_or_else(|| call.fault(format!("each item must be a mapping with `{key_name}` and `{value_name}`")))
+            item.item(&Value::from(name))?.ok_or_else(|| {
+                call.fault(format!(
+                    "items2dict requires each dictionary in the list to contain the keys '{key_name}' and '{value_name}'"
+                ))
+            })
         };
         out.insert(part(&key_name)?.force()?, part(&value_name)?);
     }

@@ -28,9 +28,13 @@ pub(super) const FILTERS: &[Filter] = &[
     callable("normpath", &[], |call| Ok(normal(&call.text()?).into())),
     callable("commonpath", &[], commonpath),
     callable("path_join", &[], |call| {
-        let parts = match call.input.is_list() {
-            true => call.items()?.iter().map(Live::text).collect::<Result<Vec<_>>>()?,
-            false => vec![call.text()?],
+        let parts = match &call.input {
+            input if input.is_list() => call.items()?.iter().map(Live::text).collect::<Result<Vec<_>>>()?,
+            input if input.is_text() => vec![call.text()?],
+            other => {
+                let message = format!("|path_join expects string or sequence, got {} instead.", other.type_name());
+                return Err(call.fault(message));
+            }
         };
         Ok(joined(&parts).into())
     }),

@@ -36,8 +36,8 @@ fn regex_replace(call: &mut Call<'_>) -> Result<Live> {
         count += 1;
     }
     let wanted = call.int_at(5)?.unwrap_or(0);
-    if wanted > count as i64 {
-        return Err(call.fault(format!("`{pattern}` matches {count} times, and must {wanted} times")));
+    if wanted != 0 && wanted != count as i64 {
+        return Err(call.fault(format!("'{pattern}' should match {wanted} times, but matches {count} times")));
     }
     out.push_str(&text[last..]);
     Ok(out.into())
@@ -97,7 +97,11 @@ fn regex_escape(call: &mut Call<'_>) -> Result<Live> {
     let marks = match call.text_or(0, "python")?.as_str() {
         "python" => "()[]{}?*+-|^$\\.&~# \t\n\r\u{b}\u{c}",
         "posix_basic" => ".[]*^$\\",
-        other => return Err(call.fault(format!("`re_type` is python or posix_basic, not `{other}`"))),
+        "posix_extended" => return Err(call.fault("Regex type (posix_extended) not yet implemented")),
+        other => {
+            let error = call.fault(format!("Invalid regex type ({other})"));
+            return Err(error.help("`re_type` is python or posix_basic"));
+        }
     };
     let mut out = String::new();
     for c in text.chars() {

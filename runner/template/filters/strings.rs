@@ -56,7 +56,10 @@ pub(in crate::template) const FILTERS: &[Filter] = &[
         };
         percent::format(&text, &values, true).map(Live::from).map_err(|message| call.fault(message))
     }),
-    callable("quote", &[], |call| Ok(quoted(&call.text()?).into())),
+    callable("quote", &[], |call| match &call.input {
+        Live::Done(Value::Null) => Ok("''".into()),
+        _ => Ok(quoted(&call.text()?).into()),
+    }),
     callable("comment", &["style", "**"], comment),
     callable("safe", &[], |call| Ok(call.input.clone())),
     callable("escape", &[], |call| Ok(escaped(&call.text()?).into())),
@@ -329,7 +332,7 @@ fn comment(call: &mut Call<'_>) -> Result<Live> {
     let text = call.text()?;
     let name = call.text_or(0, "plain")?;
     let style = comment_style(&name)
-        .ok_or_else(|| call.fault(format!("no style named `{name}`")).help("one of plain, erlang, c, cblock, xml"))?;
+        .ok_or_else(|| call.fault(format!("Invalid style '{name}'")).help("one of plain, erlang, c, cblock, xml"))?;
     let mut settings = std::collections::BTreeMap::new();
     for (setting, value) in call.named_arguments() {
         if !matches!(
@@ -354,15 +357,16 @@ fn comment(call: &mut Call<'_>) -> Result<Live> {
     };
     let decorated: Vec<String> =
         text.split(newline.as_str()).map(|line| format!("{decoration}{line}").trim_end().to_owned()).collect();
+    let end = setting("end", style.end);
     let out = format!(
-        "{}{}{}{newline}{}{}",
+        "{}{}{}{}{}",
         with_newline(setting("beginning", style.beginning)),
         around(&prefix, count("prefix_count")),
         decorated.join(&newline),
-        around(&postfix, count("postfix_count")),
-        setting("end", style.end),
+        format!("{newline}{postfix}").repeat(count("postfix_count")),
+        if end.is_empty() { end } else { format!("{newline}{end}") },
     );
-    Ok(out.strip_suffix(newline.as_str()).unwrap_or(&out).into())
+    Ok(out.into())
 }
 
 fn escaped(text: &str) -> String {

@@ -181,7 +181,8 @@ fn strftime(call: &mut Call<'_>) -> Result<Live> {
                 Value::Str(text) => text.as_str().trim().parse().ok(),
                 _ => None,
             };
-            let seconds = seconds.ok_or_else(|| call.fault("`second` is no number of seconds"))?;
+            let seconds = seconds
+                .ok_or_else(|| call.fault("Invalid value for epoch value (`second`): it is no number of seconds"))?;
             let duration = SignedDuration::try_from_secs_f64(seconds).map_err(|error| call.fault(error))?;
             Timestamp::from_duration(duration).map_err(|error| call.fault(error))?
         }
