@@ -1,6 +1,5 @@
 //! Walks the plays: which host does which task when.
 
-mod crew;
 mod cursor;
 mod flush;
 mod handlers;

@@ -3,7 +3,6 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::crew::Crew;
 use super::cursor::{AfterFailure, Cursor};
 use super::handlers::Notified;
 use super::include::{Included, Inclusion};
@@ -41,7 +40,7 @@ pub struct Batch<'a> {
     /// What was included, so that hosts that ask for the same go on in step.
     pub(super) included: Vec<(Arc<Task>, Inclusion, Included)>,
     /// What hosts are worked on in parallel with; a host alone needs none.
-    crew: Option<Crew>,
+    pool: Option<rayon::ThreadPool>,
     /// Shared with other batches under the strategy `free`.
     announced: Option<&'a Announced>,
     pub(super) stop: bool,
@@ -50,7 +49,13 @@ pub struct Batch<'a> {
 impl<'a> Batch<'a> {
     pub fn new(world: &'a Arc<World>, play: &'a Arc<PlayRun>, hosts: Vec<HostName>) -> Batch<'a> {
         let threads = world.options.forks.min(hosts.len());
-        let crew = (threads > 1).then(|| Crew::new(threads));
+        let pool = (threads > 1).then(|| {
+            rayon::ThreadPoolBuilder::new()
+                .num_threads(threads)
+                .thread_name(|number| format!("host-{number}"))
+                .build()
+                .expect("the system gives as many threads as there are forks")
+        });
         let cursors = hosts.iter().map(|host| (host.clone(), Cursor::default())).collect();
         Batch {
             world,
@@ -61,7 +66,7 @@ impl<'a> Batch<'a> {
             casualties: Casualties::default(),
             ended: HashSet::new(),
             included: Vec::new(),
-            crew,
+            pool,
             announced: None,
             stop: false,
         }
@@ -190,23 +195,21 @@ impl<'a> Batch<'a> {
 
     /// Runs a task on hosts in parallel, at most `throttle` at a time.
     pub(super) fn run_on(&self, task: &Arc<Task>, info: &Arc<TaskInfo>, hosts: &[HostName]) -> Vec<TaskEnd> {
-        let (world, play, task, info) = (self.world.clone(), self.play.clone(), task.clone(), info.clone());
-        let throttle = hosts.first().and_then(|host| self.throttle(&task, host)).unwrap_or(usize::MAX);
+        use rayon::prelude::*;
         // Whoever has not begun when the user asks to stop does not begin.
-        let run = move |host: HostName| {
-            let task = HostTask { world: &world, play: &play, host: &host, task: &task, info: &info };
-            (!world.is_interrupted()).then(|| task.run())
+        let run = |host: &HostName| {
+            let task = HostTask { world: self.world, play: self.play, host, task, info };
+            (!self.world.is_interrupted()).then(|| task.run())
         };
         // A host alone needs no other thread.
-        let Some(crew) = self.crew.as_ref().filter(|_| hosts.len() > 1) else {
-            return hosts.iter().cloned().filter_map(run).collect();
+        let Some(pool) = self.pool.as_ref().filter(|_| hosts.len() > 1) else {
+            return hosts.iter().filter_map(run).collect();
         };
-        let run = Arc::new(run);
-        let wave = |hosts: &[HostName]| {
-            let run = run.clone();
-            crew.each(hosts.to_vec(), move |host| run(host))
-        };
-        hosts.chunks(throttle.min(hosts.len().max(1))).flat_map(wave).flatten().collect()
+        let throttle = hosts.first().and_then(|host| self.throttle(task, host)).unwrap_or(usize::MAX);
+        let waves = hosts.chunks(throttle.min(hosts.len()));
+        waves
+            .flat_map(|wave| pool.install(|| wave.par_iter().with_max_len(1).filter_map(run).collect::<Vec<_>>()))
+            .collect()
     }
 
     /// Returns how many hosts may be at a task at a time.
