@@ -34,8 +34,8 @@ const JOURNAL: &str = "/var/lib/dpkg/updates";
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// Packages: names, `name=version` and `name>=version` where the version may hold `*`, and patterns of names.
-    #[serde(default, alias = "package", alias = "pkg")]
-    name: Vec<String>,
+    #[serde(alias = "package", alias = "pkg")]
+    name: Option<Vec<String>>,
     /// What the packages are to be.
     #[serde(default)]
     state: State,
@@ -201,27 +201,32 @@ pub(super) fn report(done: &[Done], result: &mut Map) {
 }
 
 impl Args {
+    fn names(&self) -> &[String] {
+        self.name.as_deref().unwrap_or_default()
+    }
+
     fn check(&self) -> Result<(), Error> {
         let bad = |message: &str| Err(Error::new(ErrorKind::Arguments, message));
-        let tasks = [!self.name.is_empty(), self.deb.is_some(), self.upgrade != Upgrade::No];
+        let tasks = [!self.names().is_empty(), self.deb.is_some(), self.upgrade != Upgrade::No];
         if tasks.iter().filter(|&&asked| asked).count() > 1 {
             return bad("`name`, `deb` and `upgrade` exclude each other: make them tasks of their own");
         }
-        if self.state == State::BuildDep && self.name.is_empty() {
+        if self.state == State::BuildDep && self.names().is_empty() {
             return bad("`state: build-dep` needs `name`");
         }
-        let other = self.update_cache.is_some() || self.cache_valid_time > 0 || self.state == State::Fixed;
+        // A list that turned out empty asks for nothing, and gets it.
+        let other = self.name.is_some() || self.update_cache.is_some() || self.cache_valid_time > 0 || self.state == State::Fixed;
         if !tasks.contains(&true) && !other && !self.autoremove && !self.autoclean && !self.clean {
             return bad("nothing to do: give `name`, `deb`, `upgrade`, `update_cache`, `autoremove`, `autoclean` or `clean`");
         }
-        if self.name.iter().any(|name| name.trim().is_empty()) {
+        if self.names().iter().any(|name| name.trim().is_empty()) {
             return bad("a package's name in `name` is empty");
         }
         Ok(())
     }
 
     fn works_on_packages(&self) -> bool {
-        !self.name.is_empty() || self.deb.is_some() || self.upgrade != Upgrade::No || self.state == State::Fixed
+        !self.names().is_empty() || self.deb.is_some() || self.upgrade != Upgrade::No || self.state == State::Fixed
     }
 
     /// Returns what is to be done now; the rest follows when this is planned again.
@@ -283,7 +288,7 @@ impl Args {
 
     fn packages(&self, host: &dyn Host, database: &Database, due: bool) -> Result<Plan, Error> {
         let mut plan = Plan::default();
-        if self.upgrade != Upgrade::No || self.name == ["*"] && self.state == State::Latest {
+        if self.upgrade != Upgrade::No || self.names() == ["*"] && self.state == State::Latest {
             let words: &[&str] = match self.upgrade {
                 Upgrade::No | Upgrade::Yes => &["upgrade", "--with-new-pkgs"],
                 Upgrade::Full => &["dist-upgrade"],
@@ -298,10 +303,10 @@ impl Args {
         } else if self.state == State::Fixed {
             self.if_it_does_something(host, "repair dependencies", &["install", "--fix-broken"], due, &mut plan)?;
         } else if self.state == State::BuildDep {
-            let names: Vec<&str> = self.name.iter().map(String::as_str).collect();
+            let names: Vec<&str> = self.names().iter().map(String::as_str).collect();
             let attempted = format!("install what builds `{}`", names.join("`, `"));
             self.if_it_does_something(host, &attempted, &[&["build-dep"], names.as_slice()].concat(), due, &mut plan)?;
-        } else if !self.name.is_empty() {
+        } else if !self.names().is_empty() {
             self.named(host, database, due, &mut plan)?;
         } else if self.autoremove {
             let words: &[&str] = if self.purge { &["autoremove", "--purge"] } else { &["autoremove"] };

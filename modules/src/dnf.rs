@@ -26,8 +26,8 @@ pub(crate) const SLOW_S: u64 = 300;
 pub(super) struct Args {
     /// Packages: names, `name-version`, what a package provides, `@groups`, files and URLs of packages; `*` with
     /// `latest` is all of them.
-    #[serde(default, alias = "pkg")]
-    name: Vec<String>,
+    #[serde(alias = "pkg")]
+    name: Option<Vec<String>>,
     /// What the packages are to be; `present` when absent, unless `autoremove` is given.
     state: Option<State>,
     /// Return packages in place of changing any: `installed`, `available`, `updates`, `repos` or a name.
@@ -127,7 +127,11 @@ impl Module for Args {
             return Ok(Plan::default().with("results", listing::list(self, host, program, what)?));
         }
         let run = host.applied().iter().any(|done| done.output.is_some());
-        if self.name.is_empty() && !self.autoremove {
+        // A list that turned out empty asks for nothing, and gets it.
+        if self.names().is_empty() && !self.autoremove && !self.update_cache {
+            return Ok(Plan::default());
+        }
+        if self.names().is_empty() && !self.autoremove {
             let words = [program, "makecache"];
             let cache = Change::Exec(exec([&words[..], &as_strs(&self.options()?)].concat()));
             let changes = if run { Vec::new() } else { vec![cache] };
@@ -189,14 +193,18 @@ fn as_strs(words: &[String]) -> Vec<&str> {
 }
 
 impl Args {
+    fn names(&self) -> &[String] {
+        self.name.as_deref().unwrap_or_default()
+    }
+
     fn check(&self) -> Result<(), Error> {
-        if self.name.iter().any(|name| name.trim().is_empty() || name.starts_with('-')) {
+        if self.names().iter().any(|name| name.trim().is_empty() || name.starts_with('-')) {
             return Err(bad("`name` is a list of packages"));
         }
-        if self.list.is_some() && (!self.name.is_empty() || self.state.is_some()) {
+        if self.list.is_some() && (!self.names().is_empty() || self.state.is_some()) {
             return Err(bad("`list` returns packages and changes none: leave `name` and `state` away"));
         }
-        let nothing = self.name.is_empty() && self.list.is_none() && !self.update_cache && !self.autoremove;
+        let nothing = self.name.is_none() && self.list.is_none() && !self.update_cache && !self.autoremove;
         if nothing {
             return Err(bad("nothing to do: give `name`, `list`, `update_cache` or `autoremove`"));
         }
@@ -275,11 +283,11 @@ impl Args {
         };
         let mut asked = Vec::new();
         match self.state {
-            None | Some(State::Absent) if self.name.is_empty() => {
+            None | Some(State::Absent) if self.names().is_empty() => {
                 self.if_it_does_something(host, line("autoremove", &[]))
             }
             Some(State::Absent) => {
-                for name in &self.name {
+                for name in self.names() {
                     if self.is_installed(host, name)? {
                         asked.push(name.as_str());
                     }
@@ -295,7 +303,7 @@ impl Args {
                 Ok(Some(argv))
             }
             None | Some(State::Present) => {
-                for name in &self.name {
+                for name in self.names() {
                     if !self.is_installed(host, name)? && !self.is_newer(host, name)? {
                         asked.push(name.as_str());
                     }
@@ -307,10 +315,10 @@ impl Args {
                     false => Ok(Some(argv)),
                 }
             }
-            Some(State::Latest) if self.name == ["*"] => self.if_it_does_something(host, line("upgrade", &[])),
+            Some(State::Latest) if self.names() == ["*"] => self.if_it_does_something(host, line("upgrade", &[])),
             Some(State::Latest) => {
                 let mut new = Vec::new();
-                for name in &self.name {
+                for name in self.names() {
                     let there = self.is_installed(host, name)?;
                     if there { asked.push(name.as_str()) } else { new.push(name.as_str()) }
                 }

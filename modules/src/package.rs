@@ -156,7 +156,11 @@ const PROGRAMS: [(Manager, &str); 5] = [
 
 impl Module for Args {
     fn plan(&self, host: &dyn Host) -> Result<Plan, Error> {
-        if self.name.iter().any(|name| name.is_empty() || name.starts_with('-')) || self.name.is_empty() {
+        // A list that turned out empty asks for nothing, and gets it.
+        if self.name.is_empty() {
+            return Ok(Plan::default());
+        }
+        if self.name.iter().any(|name| name.is_empty() || name.starts_with('-')) {
             return Err(Error::new(ErrorKind::Arguments, "`name` is a list of packages"));
         }
         match self.manager_of(host)? {

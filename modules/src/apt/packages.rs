@@ -78,7 +78,7 @@ impl Args {
     /// Returns the entries with their patterns replaced by the names that match.
     fn specs(&self, host: &dyn Host, database: &Database) -> Result<Vec<Spec>, Error> {
         let mut specs: Vec<Spec> = Vec::new();
-        for spec in self.name.iter().map(|text| Spec::of(text)) {
+        for spec in self.names().iter().map(|text| Spec::of(text)) {
             if !is_pattern(&spec.name) {
                 specs.push(spec);
                 continue;
