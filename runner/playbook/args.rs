@@ -1,5 +1,6 @@
 //! A task's action: its name, and its arguments from a mapping, from `key=value` words or from free text.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::foreign::Foreign;
@@ -112,7 +113,7 @@ fn read_text(name: &str, text: &str, node: &Node) -> Result<Map, Diagnostic> {
         for word in split_words(text).map_err(|message| Diagnostic::error(node.place, message))? {
             match word.text.split_once('=') {
                 Some((key, value)) if known.contains(&key) => {
-                    args.insert(key, text_value(unquoted(value)));
+                    args.insert(key, text_value(unquoted(&decoded(value))));
                 }
                 Some(_) | None => rest.push(word),
             }
@@ -175,6 +176,12 @@ pub fn split_words(line: &str) -> Result<Vec<Word<'_>>, String> {
         while at < bytes.len() {
             let byte = bytes[at];
             if let Some(open) = quote {
+                // A template's own quotes don't end the one around it.
+                let template = template_end(&bytes[at..]).and_then(|close| Some(line[at..].find(close)? + close.len()));
+                if let Some(length) = template {
+                    at += length;
+                    continue;
+                }
                 if byte == b'\\' && at + 1 < bytes.len() {
                     at += 1;
                 } else if byte == open {
@@ -214,6 +221,56 @@ fn template_end(rest: &[u8]) -> Option<&'static str> {
     }
 }
 
+/// Puts in what `\n`, `\t`, `\x41`, `\u00e9` and their like stand for, as in Python; any other `\` stays.
+fn decoded(word: &str) -> Cow<'_, str> {
+    if !word.contains('\\') {
+        return Cow::Borrowed(word);
+    }
+    let mut out = String::with_capacity(word.len());
+    let mut rest = word;
+    while let Some(at) = rest.find('\\') {
+        out.push_str(&rest[..at]);
+        let after = &rest[at + 1..];
+        let letter = after.chars().next();
+        let simple = match letter {
+            Some('n') => Some('\n'),
+            Some('r') => Some('\r'),
+            Some('t') => Some('\t'),
+            Some('a') => Some('\u{7}'),
+            Some('b') => Some('\u{8}'),
+            Some('f') => Some('\u{c}'),
+            Some('v') => Some('\u{b}'),
+            Some(mark @ ('\\' | '\'' | '"')) => Some(mark),
+            _ => None,
+        };
+        let digits = match letter {
+            Some('x') => 2,
+            Some('u') => 4,
+            Some('U') => 8,
+            _ => 0,
+        };
+        let by_number = after.get(1..1 + digits).filter(|digits| !digits.is_empty());
+        let by_number = by_number.filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
+        let by_number = by_number.and_then(|digits| char::from_u32(u32::from_str_radix(digits, 16).ok()?));
+        match (simple, by_number) {
+            (Some(c), _) => {
+                out.push(c);
+                rest = &after[1..];
+            }
+            (None, Some(c)) => {
+                out.push(c);
+                rest = &after[1 + digits..];
+            }
+            (None, None) => {
+                out.push('\\');
+                rest = after;
+            }
+        }
+    }
+    out.push_str(rest);
+    Cow::Owned(out)
+}
+
 /// Takes the pair of quotes around a word away.
 fn unquoted(word: &str) -> &str {
     for quote in ['"', '\''] {
@@ -238,7 +295,7 @@ pub fn parse_key_values(line: &str) -> Result<(Vec<(String, String)>, String), S
             !key.is_empty() && key.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '@' | '/'))
         };
         match text.split_once('=') {
-            Some((key, value)) if key_like(key) => pairs.push((key.to_owned(), unquoted(value).to_owned())),
+            Some((key, value)) if key_like(key) => pairs.push((key.to_owned(), unquoted(&decoded(value)).to_owned())),
             Some(_) | None => rest.push(text),
         }
     }
@@ -275,6 +332,12 @@ mod tests {
             r#"{"_raw_params":"echo π > \"ßΩ\" {{ 'ß' }} -Ӧther"}"#
         );
         assert_eq!(args("debug", "msg=Ω\\ß"), r#"{"msg":"Ω\\ß"}"#);
+        assert_eq!(args("debug", r#"msg="a\nb\t\x41\u00e9\q \"c\"""#), r#"{"msg":"a\nb\tAé\\q \"c\""}"#);
+        assert_eq!(
+            args("command", r#"printf 'a\n' chdir="/a\x20b""#),
+            r#"{"chdir":"/a b","_raw_params":"printf 'a\\n'"}"#
+        );
+        assert_eq!(args("debug", r#"msg="{{ "a b" | split }}""#), r#"{"msg":"{{ \"a b\" | split }}"}"#);
         assert_eq!(args("add_host", "{{ host }}"), r#"{"_variable_params":"{{ host }}"}"#);
     }
 }
