@@ -7,7 +7,7 @@ use common::gpu::{Site, changed_nothing, map, name, table_has, timed};
 use serde_json::{Value, json};
 
 const HOSTS: [&str; 5] = ["gpu1", "gpu2", "gpu3", "gpu4", "gpu5"];
-const WAVES: &str = r#"{"gpu_waves": [1, 1, 2, 1], "gpu_settle_wait_s": 9}"#;
+const WAVES: &str = r#"{"gpu_waves": [1, 1, 2, 1], "gpu_watch_s": 6, "gpu_settle_wait_s": 9}"#;
 
 #[test]
 fn a_wave_that_does_harm_is_put_back_and_is_the_last_one() {
@@ -32,7 +32,7 @@ fn a_canary_that_comes_to_harm_is_put_back_and_nothing_else_is_touched() {
     let (before, steady) = (site.disks(&HOSTS[..3]), identity(&site, "steady"));
     let since = ["gpu2", "gpu3"].map(|host| site.started(host));
 
-    let run = site.run("playbooks/gpu.yml", &["-e", "gpu_settle_wait_s=9"]).ended(2);
+    let run = site.run("playbooks/gpu.yml", &["-e", "gpu_watch_s=6 gpu_settle_wait_s=9"]).ended(2);
     table_has(&run, "gpu1", &["gpu1", "1", "550.163.01", "-", "-", "-", "FAILED"]);
     for host in ["gpu2", "gpu3"] {
         table_has(&run, host, &["-", "-", "-", "-", "-", "-", "not reached"]);
@@ -130,7 +130,7 @@ fn what_is_right_again_is_finished(site: &Site) {
 fn what_an_earlier_run_made_is_kept(site: &Site) {
     pod(site, "touchy", "gpu5", "grep -q 'default_runtime_name = \"nvidia\"' /host/etc/containerd/config.toml");
     let before = site.disks(&["gpu4", "gpu5"]);
-    let waves = r#"{"gpu_waves": [3, 2], "gpu_settle_wait_s": 9, "containerd_mode": "runtime_class"}"#;
+    let waves = r#"{"gpu_waves": [3, 2], "gpu_watch_s": 6, "gpu_settle_wait_s": 9, "containerd_mode": "runtime_class"}"#;
     let run = site.run("playbooks/gpu.yml", &["-e", waves]).ended(2);
     site.disks_are(&before);
     for (host, runtime) in [("gpu1", "runc"), ("gpu3", "runc"), ("gpu4", "nvidia"), ("gpu5", "nvidia")] {

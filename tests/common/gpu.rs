@@ -115,11 +115,12 @@ impl Site {
     }
 }
 
-/// Writes the variables of gpu.yml that name the lab's repository, and returns what `-e` takes for them.
+/// Writes the variables of gpu.yml that name the lab's repository and shorten what is only a wait, and returns what `-e`
+/// takes for them.
 pub fn repository_of(fleet: &Fleet) -> String {
     let path = fleet.folder().join("variables.yml");
     let text = format!(
-        "gpu_repository_url: {}/stable/deb/$(ARCH)\ngpu_repository_fingerprint: {}\n",
+        "gpu_repository_url: {}/stable/deb/$(ARCH)\ngpu_repository_fingerprint: {}\ngpu_watch_s: 2\n",
         fleet.setting("LAB_REPO"),
         fleet.setting("LAB_REPO_FINGERPRINT")
     );
