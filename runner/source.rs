@@ -122,6 +122,11 @@ impl Diagnostic {
     }
 
     #[must_use]
+    pub fn as_warning(self) -> Diagnostic {
+        Diagnostic { severity: Severity::Warning, ..self }
+    }
+
+    #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Diagnostic {
         self.help = Some(help.into());
         self

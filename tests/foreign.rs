@@ -241,4 +241,28 @@ fn under_ansible_s_name_it_runs_one_module() {
     assert_eq!(listed(&["all", "--limit", ""]).1.lines().count(), 4);
     assert_eq!(run(&["localhost", "-m", "command", "-a", "false"]).0, Some(2));
     assert_eq!(run(&["localhost", "-m", "no_such_module"]).0, Some(4));
+    // There `-t` is a folder for results: taken for tags it would run nothing, and say that all went well.
+    for strange in [&["-t", "tree"][..], &["--skip-tags", "a"], &["--start-at-task", "a"], &["--list-tasks"]] {
+        let (status, said) = run(&[&["localhost", "-m", "ping"], strange].concat());
+        assert_eq!((status, said.as_str()), (Some(2), ""), "{strange:?}");
+    }
+}
+
+#[test]
+fn under_ansible_inventory_s_name_it_shows_what_is_asked_for_alone() {
+    let project = Project::new("asked", &[("hosts", "a\n")]);
+    let program = project.0.join("ansible-inventory");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_kubeon-run"), &program).expect("a link");
+    let shows = |arguments: &[&str]| {
+        let mut command = Command::new(&program);
+        command.current_dir(&project.0).env_clear().env("HOME", &project.0).args(["-i", "hosts"]).args(arguments);
+        let output = command.output().expect("the program starts");
+        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    let nothing = (Some(5), String::new());
+    assert_eq!(shows(&[]), nothing);
+    assert_eq!(shows(&["--list", "--graph"]), nothing);
+    assert_eq!(shows(&["--host", "a", "--list"]), nothing);
+    assert_eq!(shows(&["--host", "b"]), nothing);
+    assert_eq!(shows(&["--host", "a"]), (Some(0), "{}\n".into()));
 }

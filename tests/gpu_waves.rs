@@ -130,7 +130,8 @@ fn what_is_right_again_is_finished(site: &Site) {
 fn what_an_earlier_run_made_is_kept(site: &Site) {
     pod(site, "touchy", "gpu5", "grep -q 'default_runtime_name = \"nvidia\"' /host/etc/containerd/config.toml");
     let before = site.disks(&["gpu4", "gpu5"]);
-    let waves = r#"{"gpu_waves": [3, 2], "gpu_watch_s": 6, "gpu_settle_wait_s": 9, "containerd_mode": "runtime_class"}"#;
+    let waves =
+        r#"{"gpu_waves": [3, 2], "gpu_watch_s": 6, "gpu_settle_wait_s": 9, "containerd_mode": "runtime_class"}"#;
     let run = site.run("playbooks/gpu.yml", &["-e", waves]).ended(2);
     site.disks_are(&before);
     for (host, runtime) in [("gpu1", "runc"), ("gpu3", "runc"), ("gpu4", "nvidia"), ("gpu5", "nvidia")] {

@@ -178,7 +178,7 @@ fn a_handler_that_is_not_there() {
 fn a_template_that_is_none_and_an_unknown_filter() {
     expect(
         "templates",
-        "    - debug: {msg: \"{{ 1 + }}\"}\n    - debug: {msg: \"{{ 1 | uper }}\"}\n      when: 1 +\n",
+        "    - debug: {msg: \"{{ 1 + }}\"}\n    - debug: {msg: \"{{ 1 | uper }}\"}\n      when: 1 +\n    - debug: {msg: hi}\n      when: \"{{ foo\"\n",
         "
 error: syntax error in template: unexpected end of variable block
  --> site.yml:5:28
@@ -200,7 +200,15 @@ error: syntax error in template: unexpected end of input, expected expression
 7 |       when: 1 +
   |               ^
 
-error: 3 mistakes found; nothing was run",
+error: syntax error in template: unexpected end of input, expected `:`
+ --> site.yml:9:17
+  |
+9 |       when: \"{{ foo\"
+  |                 ^^^
+  |
+  = help: an expression here takes no `{{ }}`: write the name alone
+
+error: 4 mistakes found; nothing was run",
     );
 }
 
@@ -542,4 +550,19 @@ fn a_task_that_is_meant_to_fail_is_warned_of_and_run() {
     let play = play.replace("register: r, ", "");
     let (status, stderr) = Project::new("unawaited", &[("site.yml", &play)]).run(&[]);
     assert_eq!((status, stderr.contains("error: unknown field `pth`")), (Some(4), true), "{stderr}");
+}
+
+#[test]
+fn a_tab_is_pointed_at() {
+    for (name, file, place) in [
+        ("tab in a list", "- hosts: all\n  tasks:\n\t- ping:\n", "site.yml:3:1"),
+        ("tab in a mapping", "- hosts: all\n  vars:\n    a: 1\n\tb: 2\n", "site.yml:4:1"),
+        ("tab after blanks", "- hosts: all\n  vars:\n    a: 1\n  \tb: 2\n", "site.yml:4:3"),
+    ] {
+        let project = Project::new(name, &[("site.yml", file)]);
+        let (status, stderr) = project.run(&[]);
+        assert_eq!(status, Some(4), "{stderr}");
+        assert!(stderr.contains(&format!(" --> {place}\n")), "{stderr}");
+        assert!(stderr.contains("indented with blanks, never with tabs"), "{stderr}");
+    }
 }

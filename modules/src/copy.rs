@@ -31,6 +31,7 @@ pub(super) struct Args {
     files: Option<Vec<Entry>>,
     /// The file's own name; sent along for `src`, not written by users.
     #[serde(rename = "_original_basename")]
+    #[schemars(skip)]
     original_basename: Option<String>,
     /// `src` is a path on the host.
     #[serde(default)]

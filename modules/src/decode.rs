@@ -93,6 +93,16 @@ impl de::Error for Fault {
         Fault::new(message.to_string(), None)
     }
     #[inline(never)]
+    fn invalid_type(found: de::Unexpected<'_>, expected: &dyn de::Expected) -> Fault {
+        let found = match found {
+            de::Unexpected::Seq => "a list".to_owned(),
+            de::Unexpected::Map => "a mapping".to_owned(),
+            de::Unexpected::Unit | de::Unexpected::Option => "nothing".to_owned(),
+            other => other.to_string(),
+        };
+        Fault::new(format!("expected {expected}, found {found}"), None)
+    }
+    #[inline(never)]
     fn missing_field(field: &'static str) -> Fault {
         Fault::new(format!("missing `{field}`"), Some(field.to_owned()))
     }
@@ -384,6 +394,10 @@ mod tests {
     #[serde(deny_unknown_fields)]
     struct Whole {
         name: String,
+        mode: Option<crate::mode::Mode>,
+        /// For the runner alone.
+        #[serde(rename = "_sent_along")]
+        sent_along: Option<String>,
         #[serde(rename = "+shared")]
         shared: Shared,
     }
@@ -395,16 +409,23 @@ mod tests {
     #[test]
     fn a_block_takes_its_fields_from_the_same_mapping() {
         let shared = Shared { groups: vec!["a".into(), "b".into()] };
-        assert_eq!(whole(json!({"groups": "a,b", "name": "x"})), Ok(Whole { name: "x".into(), shared }));
+        assert_eq!(
+            whole(json!({"groups": "a,b", "name": "x"})),
+            Ok(Whole { name: "x".into(), mode: None, sent_along: None, shared })
+        );
         assert_eq!(whole(json!({"name": "x"})).map(|whole| whole.shared.groups), Ok(Vec::new()));
         for wrong in ["grups", "+shared"] {
             let error = whole(json!({"group": "a", wrong: 1, "name": "x"})).expect_err("it is unknown");
-            let said = format!("unknown field `{wrong}`, expected one of `name`, `group`, `groups`");
+            let said = format!("unknown field `{wrong}`, expected one of `name`, `mode`, `group`, `groups`");
             assert_eq!((error.message, error.path), (said, vec![Step::Key(wrong.into())]));
             assert!(error.at_key);
         }
         let error = whole(json!({"groups": {}, "name": "x"})).expect_err("a mapping is no list");
         assert_eq!(error.to_string(), "`groups`: expected a list, found a mapping");
+        let error = whole(json!({"mode": ["0644"], "name": "x"})).expect_err("a list is no mode");
+        assert_eq!(error.to_string(), "`mode`: expected a mode such as \"0644\" or u=rw,g=r, found a list");
+        let sent = whole(json!({"_sent_along": "a", "name": "x"})).map(|whole| whole.sent_along);
+        assert_eq!(sent, Ok(Some("a".into())));
         let error = whole(json!({"group": "a", "groups": "b", "name": "x"})).expect_err("both are one");
         assert_eq!(error.message, "duplicate field `groups`");
         assert_eq!(whole(json!({"groups": "a"})).expect_err("`name` is missing").missing.as_deref(), Some("name"));

@@ -165,13 +165,13 @@ pub struct InventoryArguments {
     #[arg(short, long = "inventory", visible_alias = "inventory-file", value_name = "INVENTORY")]
     pub inventory: Vec<String>,
     /// Everything, as JSON.
-    #[arg(long, group = "what")]
+    #[arg(long)]
     pub list: bool,
     /// One host's variables, as JSON.
-    #[arg(long, group = "what", value_name = "HOST")]
+    #[arg(long, value_name = "HOST")]
     pub host: Option<String>,
     /// A tree of groups and hosts.
-    #[arg(long, group = "what")]
+    #[arg(long)]
     pub graph: bool,
     /// More words about how the inventory is read.
     #[arg(short, long, action = ArgAction::Count)]

@@ -93,6 +93,11 @@ pub fn options(args: &ReachArguments, config: &Config, number: &NumberOf) -> Res
         },
     };
     let task_s = number(get(&["ANSIBLE_TASK_TIMEOUT"], "defaults", "task_timeout"), "task_timeout", 0.0)?;
+    if let Some(path) = args.private_key.clone().map(crate::execute::home_expanded)
+        && !path.exists()
+    {
+        return Err(Problem::usage(format!("`--private-key`: no file `{}`", path.display())));
+    }
     let key = get(&["ANSIBLE_PRIVATE_KEY_FILE"], "defaults", "private_key_file").map(PathBuf::from);
     Ok(ConnectOptions {
         connection: connection(args, config)?,

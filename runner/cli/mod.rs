@@ -54,8 +54,7 @@ pub fn main() -> ExitCode {
 /// work.
 fn words() -> Vec<OsString> {
     let mut words: Vec<OsString> = std::env::args_os().collect();
-    let name = words.first().and_then(|word| Path::new(word).file_name()).unwrap_or_default();
-    let command = match name.to_str() {
+    let command = match called().as_deref() {
         Some("ansible") => "adhoc",
         Some("ansible-inventory") => "inventory",
         Some("ansible-doc") => "doc",
@@ -63,6 +62,12 @@ fn words() -> Vec<OsString> {
     };
     words.insert(1, command.into());
     words
+}
+
+/// Returns the name that the program was started by.
+fn called() -> Option<String> {
+    let first = std::env::args_os().next()?;
+    Some(Path::new(&first).file_name()?.to_str()?.to_owned())
 }
 
 /// What ends the program before or instead of a run.

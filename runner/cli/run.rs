@@ -113,6 +113,24 @@ pub fn run(args: RunArguments) -> Result<u8, Problem> {
     carry_out(args, None)
 }
 
+/// Refuses what chooses tasks of a playbook where there is none: it would choose nothing, and the run would look well.
+fn no_playbook(args: &RunArguments) -> Result<(), Problem> {
+    let given = [
+        ("--skip-tags", !args.skip_tags.is_empty()),
+        ("--start-at-task", args.start_at_task.is_some()),
+        ("--list-tasks", args.list_tasks),
+        ("--list-tags", args.list_tags),
+    ];
+    if !args.tags.is_empty() {
+        let message = "`-t` of `ansible`, a folder for results, is not written: `--output json` gives them; and one task has no tags";
+        return Err(Problem::usage(message));
+    }
+    match given.into_iter().find(|(_, is_given)| *is_given) {
+        Some((flag, _)) => Err(Problem::usage(format!("`{flag}` is for playbooks, and this is one task"))),
+        None => Ok(()),
+    }
+}
+
 /// Runs one module on hosts.
 pub fn adhoc(args: AdhocArguments) -> Result<u8, Problem> {
     let AdhocArguments {
@@ -125,6 +143,7 @@ pub fn adhoc(args: AdhocArguments) -> Result<u8, Problem> {
         playbook_dir,
         run: mut args,
     } = args;
+    no_playbook(&args)?;
     let [pattern] = &args.playbooks[..] else {
         return Err(Problem::usage("name the hosts, as in `kubeon-run adhoc web -m ping`"));
     };

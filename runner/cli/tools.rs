@@ -10,10 +10,18 @@ use super::{Problem, extra_vars, settings, unfollowed};
 use crate::source::{Severity, nearest};
 use crate::{doc, inventory, report};
 
-/// The exit status of ansible-inventory where it is asked for somebody who is not there.
+/// The exit status of ansible-inventory where it is asked for somebody who is not there, for nothing, or for two things.
 const EXIT_UNKNOWN: u8 = 5;
 
 pub fn inventory(args: InventoryArguments) -> Result<u8, Problem> {
+    let unknown = |message: String| Problem { message, code: EXIT_UNKNOWN };
+    match [args.list, args.graph, args.host.is_some()].into_iter().filter(|asked| *asked).count() {
+        0 if super::called().as_deref() == Some("ansible-inventory") => {
+            return Err(unknown("one of `--list`, `--graph` and `--host HOST` says what is shown".to_owned()));
+        }
+        0 | 1 => {}
+        _ => return Err(unknown("only one of `--list`, `--graph` and `--host` can be asked for at a time".to_owned())),
+    }
     let config = Config::find().map_err(Problem::new)?;
     let vault = settings::vault(&config, &args.vault)?;
     if args.toml {
@@ -29,7 +37,6 @@ pub fn inventory(args: InventoryArguments) -> Result<u8, Problem> {
         return Err(Problem::new("the inventory has mistakes"));
     }
     let show = inventory::Show::new(&inventory, args.limit.as_deref(), args.export, &extra).map_err(Problem::new)?;
-    let unknown = |message: String| Problem { message, code: EXIT_UNKNOWN };
     let text = if args.graph {
         let graph = show.graph(&args.group, args.vars);
         graph.ok_or_else(|| unknown(format!("no group `{}` in the inventory", args.group)))?

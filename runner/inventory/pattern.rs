@@ -173,7 +173,8 @@ fn split(pattern: &str) -> Result<Vec<String>, String> {
     for piece in pieces.into_iter().map(str::trim).filter(|piece| !piece.is_empty()) {
         match piece.strip_prefix('@') {
             Some(file) => {
-                let text = std::fs::read_to_string(file).map_err(|error| format!("read `{file}`: {error}"))?;
+                let text = std::fs::read_to_string(file)
+                    .map_err(|error| format!("cannot read `{file}`, which is to name hosts: {error}"))?;
                 let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
                 parts.extend(lines.map(str::to_owned));
             }

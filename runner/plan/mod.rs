@@ -31,6 +31,10 @@ pub fn check(
     }
     problems.extend(start(plays, options));
     if let Some(limit) = options.limit.as_deref() {
+        if let Err(message) = inventory.select(limit, None) {
+            let message = format!("`--limit {limit}`: {message}");
+            problems.push(Diagnostic::error(crate::source::Place::default(), message));
+        }
         for (name, meant) in inventory.strangers(limit) {
             let mut problem = Diagnostic::error(
                 crate::source::Place::default(),

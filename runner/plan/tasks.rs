@@ -99,11 +99,12 @@ fn module_defaults(written: &Value, problems: &mut Vec<Diagnostic>) {
 fn condition(written: &Value, problems: &mut Vec<Diagnostic>) {
     match written {
         Value::List(items) => items.iter().for_each(|item| condition(item, problems)),
-        // One that is itself a template is read when it has been rendered.
-        Value::Str(text) if !crate::value::may_be_template(text.as_str()) => {
-            if let Err(error) = template::syntax_of_condition(text) {
-                problems.push(error.diagnostic());
-            }
+        Value::Str(text) => {
+            let Err(error) = template::syntax_of_condition(text) else { return };
+            // A condition with templates in it is no expression and fails its task, which may be what is wanted there.
+            let is_template = text.is_template() && template::syntax(text).is_ok();
+            let problem = error.diagnostic();
+            problems.push(if is_template { problem.as_warning() } else { problem });
         }
         _ => {}
     }

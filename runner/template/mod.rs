@@ -38,7 +38,7 @@ pub use files::FileOptions;
 pub(crate) use filters::crypt::Scheme;
 use live::Live;
 
-use crate::source::{Diagnostic, Place};
+use crate::source::Place;
 use crate::value::{Map, Str, Trust, Value};
 
 /// Where a name's value comes from during one task on one host: layered, lazily looked up.
@@ -321,14 +321,6 @@ pub fn syntax_of_file(text: &str, path: &Path) -> Result<(), TemplateError> {
     }
     let parsed = cache::file(whole.shared(), &options).map_err(|fault| evaluate::syntax_error(&whole, &fault))?;
     lookups::check(&parsed, &whole)
-}
-
-/// Returns what is right but unwise about a condition: delimiters around it.
-pub fn warning_of_condition(text: &Str) -> Option<Diagnostic> {
-    is_lone(text.as_str()).then(|| {
-        Diagnostic::warning(text.place, "a condition is an expression already, and takes no `{{ }}`")
-            .help("write the expression alone")
-    })
 }
 
 /// Returns the names of all filters.

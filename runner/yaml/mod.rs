@@ -86,7 +86,7 @@ pub fn parse_as(file: FileId, text: &str) -> Result<Parsed, Diagnostic> {
                 }
                 Err(error) => {
                     let place = margin.place(file, *error.marker());
-                    return Err(explain(Diagnostic::error(place, error.info()), text));
+                    return Err(explain(Diagnostic::error(place, error.info()), file, text));
                 }
             }
         }
@@ -97,11 +97,17 @@ pub fn parse_as(file: FileId, text: &str) -> Result<Parsed, Diagnostic> {
 }
 
 /// Adds what to do to the errors that people meet most.
-fn explain(error: Diagnostic, text: &str) -> Diagnostic {
-    let line = text.lines().nth(error.place.line.saturating_sub(1) as usize).unwrap_or("");
-    if line.contains('\t') && line.trim_start_matches(' ').starts_with('\t') {
-        return error.help("YAML is indented with blanks, never with tabs");
+fn explain(error: Diagnostic, file: FileId, text: &str) -> Diagnostic {
+    let line_at = |number: u32| text.lines().nth(number.saturating_sub(1) as usize).unwrap_or("");
+    // The parser stops at the tab, or at the end of the line before it.
+    for number in [error.place.line, error.place.line + 1] {
+        let blanks = line_at(number).chars().take_while(|c| *c == ' ').count();
+        if line_at(number).chars().nth(blanks) == Some('\t') && error.message.contains("tab") {
+            let place = file.at(number as usize, blanks + 1);
+            return Diagnostic { place, width: 1, ..error }.help("YAML is indented with blanks, never with tabs");
+        }
     }
+    let line = line_at(error.place.line);
     let value = line.split_once(": ").map_or(line, |(_, value)| value).trim_start();
     if value.starts_with("{{") {
         return error.help("a value that starts with `{{` must be quoted: \"{{ … }}\"");

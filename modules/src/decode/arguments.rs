@@ -111,7 +111,9 @@ fn add_names(rows: &[Row], names: &mut Vec<String>) {
     for row in rows {
         if let Row::Argument(argument) = row {
             let before = names.len();
-            names.extend(argument.names.iter().map(|name| format!("`{name}`")));
+            // The others are for the runner, which sends them along.
+            let written = argument.names.iter().filter(|name| !name.starts_with('_'));
+            names.extend(written.map(|name| format!("`{name}`")));
             names[before..].sort();
         }
     }
