@@ -3,6 +3,7 @@ mod daemon;
 mod decide;
 mod dropin;
 mod edit;
+mod folder;
 mod k0s;
 mod look;
 mod microk8s;

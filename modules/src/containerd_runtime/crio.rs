@@ -5,11 +5,10 @@ use serde_json::{Value, json};
 use super::dropin::HEADER;
 use super::edit::Text;
 use super::view::{is_empty, value_of};
-use super::{Args, Mode, State, refused};
+use super::{Args, Mode, State, folder, refused};
 use crate::host::{Map, Put as _};
 use crate::{Change, Diff, Error, Exec, Host, Plan, Probe, Write};
 
-const FOLDER: &str = "/etc/crio/crio.conf.d";
 const OURS: &str = "/etc/crio/crio.conf.d/99-nvidia.toml";
 
 /// Waits until CRI-O answers.
@@ -74,7 +73,8 @@ pub(super) fn plan(args: &Args, host: &dyn Host) -> Result<Plan, Error> {
                 let binary = &args.binary;
                 return Err(refused(format!("`{binary}` is not on this host: install nvidia-container-toolkit first")));
             }
-            let text = format!("{HEADER}{}", text(args, &view)?);
+            let note = folder::note(folder::made(host, OURS)?);
+            let text = format!("{HEADER}{note}{}", text(args, &view)?);
             if present.as_deref().is_some_and(|bytes| !bytes.starts_with(HEADER.as_bytes())) {
                 return Err(refused(format!(
                     "`{OURS}` is not of this module, and does not give CRI-O the runtime `{name}` as \
@@ -82,9 +82,7 @@ pub(super) fn plan(args: &Args, host: &dyn Host) -> Result<Plan, Error> {
                 )));
             }
             if present.as_deref() != Some(text.as_bytes()) {
-                if host.stat(FOLDER)?.is_none() {
-                    plan.changes.push(Change::Mkdir { path: FOLDER.to_owned(), mode: None });
-                }
+                plan.changes.extend(folder::make(host, OURS)?);
                 plan.changes.push(Change::Write(Write::new(OURS, text)));
             } else if !running {
                 // It is read at the next start.
@@ -104,6 +102,7 @@ pub(super) fn plan(args: &Args, host: &dyn Host) -> Result<Plan, Error> {
     }
     if !plan.changes.is_empty() {
         plan.changes.extend(restart(args, running));
+        plan.changes.extend(folder::remove(host, OURS)?);
         plan.after_undo = restart(args, running);
     }
     Ok(told(plan, host, &view))

@@ -7,7 +7,7 @@ use super::decide::{self, Wanted};
 use super::edit::{Text, containerd_keys};
 use super::prove::{self, Proof};
 use super::view::View;
-use super::{Args, Mode, Site, refused, tell};
+use super::{Args, Mode, Site, folder, refused, tell};
 use crate::host::Put as _;
 use crate::{Change, Error, Host, Plan, Write};
 
@@ -56,7 +56,8 @@ impl DropIn<'_> {
         if let Proof::Failed(message) = prove::boot(self.host, self.daemon, &whole, &after)? {
             return Err(untouched(format!("containerd {} does not work with it: {message}", self.daemon.version)));
         }
-        Ok(Proven { text: format!("{HEADER}{text}"), after, wanted })
+        let note = folder::note(folder::made(self.host, &self.path)?);
+        Ok(Proven { text: format!("{HEADER}{note}{text}"), after, wanted })
     }
 
     /// Returns `text` with the runtime's tables.
@@ -130,10 +131,7 @@ impl Site<'_> {
             DropIn { args: self.args, host: self.host, daemon: &self.daemon, view, path: path.clone(), version };
         let proven = drop_in.proven()?;
         let mut plan = Plan { transaction: true, ..Plan::default() };
-        let folder = path.rsplit_once('/').map_or("/", |(folder, _)| folder);
-        if self.host.stat(folder)?.is_none() {
-            plan.changes.push(Change::Mkdir { path: folder.to_owned(), mode: None });
-        }
+        plan.changes.extend(folder::make(self.host, &path)?);
         plan.changes.push(Change::Write(Write::new(&path, proven.text)));
         if self.restarts() {
             plan.changes.extend(self.restarting(&proven.after, true));
@@ -159,6 +157,7 @@ impl Site<'_> {
             plan.changes.extend(self.restarting(view, true));
             plan.after_undo = self.returning(view);
         }
+        plan.changes.extend(folder::remove(self.host, &path)?);
         Ok(Some(plan.with("config", path).with("containerd_version", self.daemon.version.as_str())))
     }
 }

@@ -3,14 +3,13 @@
 use super::daemon::{Daemon, Service};
 use super::dropin::DropIn;
 use super::view::View;
-use super::{Args, State, decide, refused, tell};
+use super::{Args, State, decide, folder, refused, tell};
 use crate::{Change, Diff, Error, Exec, Host, Plan, Write};
 
 pub(super) const CONFIG: &str = "/etc/k0s/containerd.toml";
 const BINARY: &str = "/var/lib/k0s/bin/containerd";
 const CLIENT: &str = "/var/lib/k0s/bin/ctr";
 const SOCKET: &str = "/run/k0s/containerd.sock";
-const FOLDER: &str = "/etc/k0s/containerd.d";
 const OURS: &str = "/etc/k0s/containerd.d/90-kubeon-run-nvidia.toml";
 /// The first line that tells k0s to keep the file.
 const MANAGED: &str = "# k0s_managed=true";
@@ -103,9 +102,7 @@ impl Site<'_> {
         };
         let proven = drop_in.proven()?;
         let mut plan = Plan { transaction: true, ..Plan::default() };
-        if self.host.stat(FOLDER)?.is_none() {
-            plan.changes.push(Change::Mkdir { path: FOLDER.to_owned(), mode: None });
-        }
+        plan.changes.extend(folder::make(self.host, OURS)?);
         plan.changes.push(Change::Write(Write::new(OURS, proven.text)));
         plan.changes.extend(self.wait("there"));
         plan.diff = vec![tell::effective(&self.daemon, &self.view, &proven.after)];
@@ -117,6 +114,7 @@ impl Site<'_> {
         if self.host.stat(OURS)?.is_some() {
             plan.changes.push(Change::Remove { path: OURS.to_owned() });
             plan.changes.extend(self.wait("gone"));
+            plan.changes.extend(folder::remove(self.host, OURS)?);
             let text = format!("effective configuration of k0s's containerd: without what `{OURS}` says\n");
             plan.diff = vec![Diff { prepared: Some(text), ..Diff::default() }];
         }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::decide::binary_of;
 use super::edit::{Text, containerd_keys};
 use super::view::value_of;
-use super::{Args, Mode, State, refused};
+use super::{Args, Mode, State, folder, refused};
 use crate::host::Map;
 use crate::{Change, Diff, Error, Exec, Host, Plan, Probe, Write};
 
@@ -43,6 +43,11 @@ const RUNTIME: &str = "nvidia";
 const OURS: &str = "config.yaml.d/90-kubeon-run-nvidia.yaml";
 const SETTING: &str =
     "# Written by kubeon-run: `state: absent` of containerd_runtime removes it.\ndefault-runtime: nvidia\n";
+
+/// Whether a file says what this module writes.
+fn is_ours(bytes: &[u8]) -> bool {
+    bytes.starts_with(SETTING.as_bytes())
+}
 
 /// Waits until the configuration `$1` has a line that matches `$2`, or none that does where `$3` is `gone`, and the CRI
 /// plugin answers one of the clients `$4` and `$5`.
@@ -98,7 +103,7 @@ impl Rancher {
                 self.need_binary(args, host)?;
                 self.refuse_other_setting(host, args.mode)?;
                 match args.mode {
-                    Mode::Default if written.as_deref() != Some(SETTING.as_bytes()) && !default => {
+                    Mode::Default if !written.as_deref().is_some_and(is_ours) && !default => {
                         plan.changes.extend(self.write(host, &ours)?);
                     }
                     Mode::RuntimeClass if written.is_some() => plan.changes.push(Change::Remove { path: ours.clone() }),
@@ -117,7 +122,11 @@ impl Rancher {
             (State::Present, Mode::RuntimeClass) => found.is_empty() || !plan.changes.is_empty(),
             (State::Absent, _) => !plan.changes.is_empty(),
         };
+        let gone = plan.changes.iter().any(|change| matches!(change, Change::Remove { .. }));
         self.restart(args, host, &mut plan, stale, (&generated.path, wanted))?;
+        if gone {
+            plan.changes.extend(folder::remove(host, &ours)?);
+        }
         if !found.is_empty() && found != args.binary {
             plan.warnings.push(format!("{} found NVIDIA's runtime at `{found}`, not `{}`", self.name, args.binary));
         }
@@ -196,13 +205,9 @@ impl Rancher {
     }
 
     fn write(&self, host: &dyn Host, ours: &str) -> Result<Vec<Change>, Error> {
-        let mut changes = Vec::new();
-        for folder in [self.settings.to_owned(), format!("{}/config.yaml.d", self.settings)] {
-            if host.stat(&folder)?.is_none() {
-                changes.push(Change::Mkdir { path: folder, mode: None });
-            }
-        }
-        changes.push(Change::Write(Write { mode: Some(0o600), ..Write::new(ours, SETTING) }));
+        let mut changes = folder::make(host, ours)?;
+        let text = format!("{SETTING}{}", folder::note(folder::made(host, ours)?));
+        changes.push(Change::Write(Write { mode: Some(0o600), ..Write::new(ours, text) }));
         Ok(changes)
     }
 
