@@ -216,6 +216,156 @@ fn this_machine_is_looked_at_without_an_inventory() {
     assert_eq!(report["code"], ran.code);
 }
 
+/// The inventory says how the cluster is reached, as it does for gpu.yml; the command line says otherwise.
+#[test]
+fn the_cluster_is_reached_as_the_inventory_says() {
+    let project = Project::new("gpu1 ansible_connection=local\n");
+    let said_with = |variables: &str, arguments: &[&str]| {
+        project.write("group_vars/all.yml", variables);
+        let mut command = project.command(&[]);
+        command = {
+            let mut doctor = std::process::Command::new(command.get_program());
+            doctor.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+            doctor.current_dir(project.folder.path()).args(["doctor", "-i", "hosts", "--output", "json"]);
+            doctor
+        };
+        command.args(arguments).env_remove("KUBECONFIG");
+        let ran = project.wait(command);
+        let report: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{ran:?}"));
+        let cluster = report["subjects"].as_array().and_then(|all| all.iter().find(|one| one["kind"] == "cluster"));
+        cluster.map(|cluster| cluster["findings"][0].to_string()).unwrap_or_default()
+    };
+    let by_inventory = format!("folder: {}\nkubeconfig: \"{{{{ folder }}}}/usual\"\n", project.folder.path().display());
+    let said = said_with(&by_inventory, &[]);
+    assert!(said.contains("/usual`"), "{said}");
+    let given = format!("kubeconfig={}", project.path("other").display());
+    for arguments in [&["-e", given.as_str()][..], &["--kubeconfig", "other"]] {
+        let said = said_with(&by_inventory, arguments);
+        assert!(said.contains("other`"), "{arguments:?}: {said}");
+    }
+    // The control plane is asked before any kubeconfig, and is no host that is looked at.
+    project.write(
+        "hosts",
+        &format!("gpu1 ansible_connection=local\ncp ansible_host=127.0.0.1 ansible_port={}\n", closed_port()),
+    );
+    let said = said_with(&format!("{by_inventory}gpu_control_plane: cp\n"), &["-l", "gpu1"]);
+    assert!(said.contains("read `/etc/kubernetes/admin.conf` of `cp`"), "{said}");
+    assert_eq!(said_with("gpu_control_plane: cp\n", &["--no-cluster", "-l", "gpu1"]), "");
+}
+
+/// Returns a port at which nothing listens.
+fn closed_port() -> u16 {
+    std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("its address").port()
+}
+
+/// What the standard (SARIF 2.1.0, OASIS, section 3) requires of the objects that a report is made of: their properties,
+/// and those which must be there.
+const SARIF: &[(&str, &[&str], &[&str])] = &[
+    ("log", &["$schema", "version", "runs"], &["version", "runs"]),
+    ("run", &["tool", "invocations", "results"], &["tool"]),
+    ("tool", &["driver"], &["driver"]),
+    ("driver", &["name", "version", "rules", "informationUri"], &["name"]),
+    (
+        "rule",
+        &["id", "shortDescription", "fullDescription", "help", "helpUri", "defaultConfiguration", "properties"],
+        &["id"],
+    ),
+    ("invocation", &["executionSuccessful", "exitCode"], &["executionSuccessful"]),
+    ("result", &["ruleId", "ruleIndex", "level", "message", "locations", "properties"], &["message"]),
+    ("message", &["text"], &["text"]),
+    ("configuration", &["level"], &[]),
+    ("location", &["logicalLocations", "physicalLocation"], &[]),
+    ("logical", &["name", "fullyQualifiedName", "kind"], &[]),
+    ("physical", &["artifactLocation"], &["artifactLocation"]),
+    ("artifact", &["uri"], &[]),
+];
+
+/// Asserts that a value is an object of a sort, and returns it.
+#[track_caller]
+fn sort<'a>(value: &'a Value, name: &str) -> &'a Value {
+    let (_, known, required) = SARIF.iter().find(|(sort, ..)| *sort == name).expect("a sort");
+    let object = value.as_object().unwrap_or_else(|| panic!("{name} is {value}"));
+    let strange: Vec<&String> = object.keys().filter(|key| !known.contains(&key.as_str())).collect();
+    assert!(strange.is_empty(), "{name} has {strange:?}");
+    assert!(required.iter().all(|key| object.contains_key(*key)), "{name} lacks one of {required:?}: {value}");
+    value
+}
+
+/// Asserts that a value is an array, unique where the standard says so, and returns its items.
+#[track_caller]
+fn unique<'a>(value: &'a Value, name: &str) -> &'a [Value] {
+    let items = value.as_array().unwrap_or_else(|| panic!("{name} is {value}"));
+    for (at, item) in items.iter().enumerate() {
+        assert!(!items[..at].contains(item), "{name} holds twice {item}");
+    }
+    items
+}
+
+#[test]
+fn a_sarif_report_keeps_to_the_standard() {
+    use kubeon_run::doctor::{Report, show};
+    let mut hosts: Vec<Subject> = read::<Vec<Case>>("hosts.yml")
+        .into_iter()
+        .enumerate()
+        .map(|(at, case)| host::examine(&format!("gpu {at}"), &changed("healthy-host.yml", &case.change)))
+        .collect();
+    hosts.push(host::unexamined("gone", true, "no route to host"));
+    let report = Report { subjects: hosts, remarks: vec!["a remark".to_owned()] };
+    let look = show::Look {
+        color: true,
+        all: true,
+        playbook: "playbooks/gpu.yml".to_owned(),
+        reach: vec!["-i".to_owned(), "hosts".to_owned()],
+        of_text: false,
+        columns: 80,
+    };
+    let sarif = show::sarif(&report, &look);
+    let text = |value: &Value| assert!(sort(value, "message")["text"].as_str().is_some_and(|text| !text.is_empty()));
+    let level =
+        |value: &Value| assert!(["none", "note", "warning", "error"].contains(&value.as_str().expect("a level")));
+    let uri = |value: &Value| {
+        let uri = value.as_str().expect("a URI");
+        let fine = |c: char| c.is_ascii_alphanumeric() || "-._~:/?#[]@!$&'()*+,;=%".contains(c);
+        assert!(uri.contains("://") && uri.chars().all(fine), "no URI: {uri}");
+    };
+    assert_eq!(sort(&sarif, "log")["version"], "2.1.0");
+    uri(&sarif["$schema"]);
+    let run = sort(&unique(&sarif["runs"], "runs")[0], "run");
+    let driver = sort(&sort(&run["tool"], "tool")["driver"], "driver");
+    let rules = unique(&driver["rules"], "rules");
+    for rule in rules {
+        sort(rule, "rule");
+        ["shortDescription", "fullDescription", "help"].iter().for_each(|key| text(&rule[*key]));
+        level(&sort(&rule["defaultConfiguration"], "configuration")["level"]);
+        rule.get("helpUri").into_iter().for_each(uri);
+        assert!(rule["properties"].is_object());
+    }
+    for invocation in unique(&run["invocations"], "invocations") {
+        assert!(sort(invocation, "invocation")["executionSuccessful"].is_boolean());
+        assert!(invocation["exitCode"].is_i64());
+    }
+    let results = run["results"].as_array().expect("results");
+    assert!(results.len() > 20, "{}", results.len());
+    let mut files = 0;
+    for result in results {
+        text(&sort(result, "result")["message"]);
+        level(&result["level"]);
+        let rule = result["ruleIndex"].as_u64().expect("an index") as usize;
+        assert_eq!(rules[rule]["id"], result["ruleId"]);
+        assert!(result["properties"].is_object());
+        for location in unique(&result["locations"], "locations") {
+            for logical in unique(&sort(location, "location")["logicalLocations"], "logicalLocations") {
+                assert!(sort(logical, "logical").as_object().is_some_and(|all| all.values().all(Value::is_string)));
+            }
+            if let Some(physical) = location.get("physicalLocation") {
+                files += 1;
+                uri(&sort(&sort(physical, "physical")["artifactLocation"], "artifact")["uri"]);
+            }
+        }
+    }
+    assert!(files > 0, "no finding names a file");
+}
+
 #[test]
 fn arguments_that_make_no_sense_together_are_refused() {
     let project = Project::new("");

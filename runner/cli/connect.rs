@@ -46,7 +46,7 @@ pub fn options(args: &ReachArguments, config: &Config, number: &NumberOf) -> Res
         typed.clone().or_else(|| config.paths(&[variable], "defaults", key)?.into_iter().next())
     };
     let password = match asks(args.ask_pass, "ANSIBLE_ASK_PASS", "defaults", "ask_pass")? {
-        true => Some(prompt::password("SSH password:").map_err(Problem::new)?),
+        true => Some(prompt::password_once("SSH password:").map_err(Problem::new)?),
         false => password_file(file(
             &args.connection_password_file,
             "ANSIBLE_CONNECTION_PASSWORD_FILE",
@@ -56,7 +56,7 @@ pub fn options(args: &ReachArguments, config: &Config, number: &NumberOf) -> Res
     let (variable, section) = ("ANSIBLE_BECOME_ASK_PASS", "privilege_escalation");
     let become_password = match asks(args.ask_become_pass, variable, section, "become_ask_pass")? {
         true => {
-            let typed = prompt::password("BECOME password:").map_err(Problem::new)?;
+            let typed = prompt::password_once("BECOME password:").map_err(Problem::new)?;
             Some(if typed.is_empty() { password.clone().unwrap_or_default() } else { typed })
         }
         false => {

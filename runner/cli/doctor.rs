@@ -12,6 +12,7 @@ use kubeon_modules::{Machine, Service};
 
 use super::Problem;
 use super::doctor_args::{DoctorArguments, ReportFormat};
+use super::doctor_cluster::Access;
 use super::settings::{self, Settings};
 use crate::doctor::{Finding, Report, Step, Subject, cluster, host, show, table, text};
 use crate::execute::{self, Replay, World};
@@ -22,14 +23,6 @@ use crate::source::Severity;
 
 /// What every host is asked.
 const HOSTS: &str = "- name: Look at hosts\n  hosts: HOSTS\n  gather_facts: false\n  tasks:\n    - name: Gather evidence\n      gpu_facts:\n";
-
-/// Where distributions keep their administrator's kubeconfig.
-const USUAL_KUBECONFIGS: [&str; 4] = [
-    "/etc/kubernetes/admin.conf",
-    "/etc/rancher/k3s/k3s.yaml",
-    "/etc/rancher/rke2/rke2.yaml",
-    "/var/lib/k0s/pki/admin.conf",
-];
 
 /// Answers why GPUs are not seen.
 pub fn doctor(args: DoctorArguments) -> Result<u8, Problem> {
@@ -84,14 +77,13 @@ fn mend(args: &DoctorArguments, report: &Report, look: &show::Look, here: bool) 
     run.tags = vec![steps.iter().map(|step| step.tag()).collect::<Vec<_>>().join(",")];
     (run.check, run.diff) = (args.check, args.diff);
     if let Some(path) = &args.kubeconfig {
-        run.reach.extra_vars.push(serde_json::json!({"kubeconfig": path}).to_string());
+        run.reach.extra_vars.push(serde_json::json!({"kubeconfig": path, "gpu_control_plane": ""}).to_string());
     }
     if here {
         run.reach.inventory = vec!["localhost,".to_owned()];
         run.reach.connection = Some("local".to_owned());
     }
-    let mut listed = super::args::RunArguments { list_tasks: true, ..run.clone() };
-    (listed.reach.ask_pass, listed.reach.ask_become_pass) = (false, false);
+    let listed = super::args::RunArguments { list_tasks: true, ..run.clone() };
     super::run::run(listed)?;
     match super::prompt::line("run this? [y/N]", true) {
         Some(answer) if !matches!(answer.trim(), "y" | "Y" | "yes") => return Ok(false),
@@ -166,19 +158,28 @@ fn examine(args: &DoctorArguments, settings: &Settings) -> Result<Report, Proble
     let mut hosts: Vec<(Subject, Option<Evidence>)> = outcomes.iter().map(judge).collect();
     let mut remarks = Vec::new();
     let mut more = Vec::new();
-    match kubeconfig_of(args, settings) {
-        None if args.no_cluster => {}
-        None => remarks.push(
-            "no kubeconfig is on this machine, so the cluster was not looked at: name one with --kubeconfig".to_owned(),
-        ),
-        Some(kubeconfig) => match ask_cluster(kubeconfig, args.context.as_deref()) {
-            Ok(seen) => more = cluster::examine(&mut hosts, &seen),
-            Err(message) => {
-                let mut whole = Subject { name: "cluster".to_owned(), is_cluster: true, ..Subject::default() };
-                whole.find(Finding::new(table::API_SILENT, message));
-                more.push(whole);
-            }
-        },
+    let seen = match super::doctor_cluster::access(args, settings)? {
+        Access::NotWanted => None,
+        Access::Nowhere => {
+            remarks.push(
+                "no kubeconfig is on this machine, so the cluster was not looked at: name one with --kubeconfig"
+                    .to_owned(),
+            );
+            None
+        }
+        Access::Refused(message) => Some(Err(message)),
+        Access::Usual => Some(ask_cluster(None, args.context.as_deref())),
+        Access::File(path) => Some(ask_cluster(Some(path), args.context.as_deref())),
+        Access::Fetched(file) => Some(ask_cluster(Some(file.path().display().to_string()), args.context.as_deref())),
+    };
+    match seen {
+        None => {}
+        Some(Ok(seen)) => more = cluster::examine(&mut hosts, &seen),
+        Some(Err(message)) => {
+            let mut whole = Subject { name: "cluster".to_owned(), is_cluster: true, ..Subject::default() };
+            whole.find(Finding::new(table::API_SILENT, message));
+            more.push(whole);
+        }
     }
     let subjects = hosts.into_iter().map(|(subject, _)| subject).chain(more).collect();
     Ok(Report { subjects, remarks })
@@ -199,27 +200,6 @@ fn judge(outcome: &Outcome) -> (Subject, Option<Evidence>) {
             }
         }
     }
-}
-
-/// Returns the kubeconfig to use, an empty one for kubectl's own; `None` where there is none, or none is wanted.
-fn kubeconfig_of(args: &DoctorArguments, settings: &Settings) -> Option<Option<String>> {
-    if args.no_cluster {
-        return None;
-    }
-    if let Some(path) = &args.kubeconfig {
-        return Some(Some(path.display().to_string()));
-    }
-    let variable = settings.run.extra_vars.get("kubeconfig").map(ToString::to_string).filter(|path| !path.is_empty());
-    if variable.is_some() {
-        return Some(variable);
-    }
-    let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    let home = std::env::var_os("HOME").is_some_and(|home| Path::new(&home).join(".kube/config").is_file());
-    if set("KUBECONFIG") || set("KUBERNETES_SERVICE_HOST") || home {
-        return Some(None);
-    }
-    let readable = |path: &&&str| std::fs::File::open(path).is_ok();
-    USUAL_KUBECONFIGS.iter().find(readable).map(|path| Some((*path).to_owned()))
 }
 
 /// What the cluster is asked by needs nothing of whoever asks.
@@ -244,7 +224,7 @@ fn ask_cluster(kubeconfig: Option<String>, context: Option<&str>) -> Result<Clus
 }
 
 /// Runs a playbook that the program carries, in silence, and returns how its tasks ended, in the inventory's order.
-fn ask(settings: &Settings, playbook: &str) -> Result<Vec<Outcome>, Problem> {
+pub(super) fn ask(settings: &Settings, playbook: &str) -> Result<Vec<Outcome>, Problem> {
     let reading = &settings.run.inventory_reading;
     let (inventory, problems) =
         inventory::read(&settings.inventory, &[PathBuf::from(".")], reading, &settings.load.vault);

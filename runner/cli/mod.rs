@@ -6,6 +6,7 @@ mod config;
 mod connect;
 mod doctor;
 mod doctor_args;
+mod doctor_cluster;
 mod extra_vars;
 mod output;
 pub mod prompt;

@@ -1,7 +1,9 @@
 //! Questions to the person at the terminal: passwords, `vars_prompt`, `--step`, `pause`.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use crate::playbook::Prompt;
 use crate::report::secrets;
@@ -32,6 +34,28 @@ pub fn password(question: &str) -> Result<String, String> {
     let typed = line(question, false).ok_or_else(|| format!("{question} nobody is there to answer: no terminal"))?;
     secrets::register(&typed);
     Ok(typed)
+}
+
+/// Asks for a password that further parts of the same invocation need, too; the same question is asked once.
+///
+/// # Errors
+/// As [`password`].
+pub fn password_once(question: &str) -> Result<String, String> {
+    static TYPED: Mutex<BTreeMap<String, String>> = Mutex::new(BTreeMap::new());
+    remembered(&mut TYPED.lock().unwrap_or_else(PoisonError::into_inner), question, || password(question))
+}
+
+fn remembered(
+    typed: &mut BTreeMap<String, String>,
+    question: &str,
+    ask: impl FnOnce() -> Result<String, String>,
+) -> Result<String, String> {
+    if let Some(known) = typed.get(question) {
+        return Ok(known.clone());
+    }
+    let answer = ask()?;
+    typed.insert(question.to_owned(), answer.clone());
+    Ok(answer)
 }
 
 /// Asks for what `vars_prompt` names and the command line did not give. Where nobody can answer, defaults count.
@@ -99,5 +123,27 @@ pub fn step(name: &str) -> bool {
             true
         }
         Some(_) | None => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_is_asked_for_once_and_a_failure_is_not_kept() {
+        let mut typed = BTreeMap::new();
+        let mut asked = 0;
+        let mut ask = |question: &str, answer: Result<&str, &str>| {
+            remembered(&mut typed, question, || {
+                asked += 1;
+                answer.map(str::to_owned).map_err(str::to_owned)
+            })
+        };
+        assert!(ask("SSH password:", Err("nobody is there")).is_err());
+        assert_eq!(ask("SSH password:", Ok("one")).as_deref(), Ok("one"));
+        assert_eq!(ask("SSH password:", Ok("two")).as_deref(), Ok("one"));
+        assert_eq!(ask("BECOME password:", Ok("three")).as_deref(), Ok("three"));
+        assert_eq!(asked, 3);
     }
 }

@@ -41,7 +41,7 @@ pub fn vault(config: &Config, args: &VaultArguments) -> Result<Vault, Problem> {
         let (name, source) = id.split_once('@').unwrap_or(("default", id));
         let password = match source {
             "prompt" | "prompt_ask_vault_pass" => {
-                prompt::password(&format!("Vault password ({name}):")).map_err(Problem::new)?
+                prompt::password_once(&format!("Vault password ({name}):")).map_err(Problem::new)?
             }
             file => read(Path::new(file))?,
         };
@@ -54,7 +54,7 @@ pub fn vault(config: &Config, args: &VaultArguments) -> Result<Vault, Problem> {
         vault.add("default", &read(file)?);
     }
     if *ask || config.flag(&["ANSIBLE_ASK_VAULT_PASS"], "defaults", "ask_vault_pass", false)? {
-        vault.add("default", &prompt::password("Vault password:").map_err(Problem::new)?);
+        vault.add("default", &prompt::password_once("Vault password:").map_err(Problem::new)?);
     }
     Ok(vault)
 }

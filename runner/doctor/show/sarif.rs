@@ -65,7 +65,7 @@ fn result_of(finding: &Finding, subject: &Subject, rules: &[&Diagnosis], look: &
     }]});
     if let Some(file) = &finding.file {
         // The file is on the host, not in whatever is checked out here.
-        location["physicalLocation"] = json!({"artifactLocation": {"uri": format!("ssh://{}{file}", subject.name)}});
+        location["physicalLocation"] = json!({"artifactLocation": {"uri": uri_of(&subject.name, file)}});
     }
     json!({
         "ruleId": diagnosis.id,
@@ -75,4 +75,15 @@ fn result_of(finding: &Finding, subject: &Subject, rules: &[&Diagnosis], look: &
         "locations": [location],
         "properties": {"owner": diagnosis.owner.name(), "fix": fix, "command": command, "seen": finding.seen},
     })
+}
+
+/// Returns the address of a file on a host. Source: RFC 3986, section 2, for what is written as it is.
+fn uri_of(host: &str, file: &str) -> String {
+    let escaped = |text: &str, also: &str| -> String {
+        let plain =
+            |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~".contains(byte) || also.as_bytes().contains(byte);
+        let one = |byte: u8| if plain(&byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
+        text.bytes().map(one).collect()
+    };
+    format!("ssh://{}{}", escaped(host, ""), escaped(file, "/"))
 }
