@@ -332,7 +332,7 @@ fn a_mistake_on_the_command_line_has_a_status_of_its_own() {
         (&["site.yml", "--forks", "many"], 2, "invalid value 'many'"),
         (&["site.yml", "-c", "telepathy"], 2, "`connection: telepathy` is not supported"),
         (&["-i", "hosts", "."], 1, "error: `.` is a folder: name a playbook in it"),
-        (&["site.yml", "-e", "@absent"], 2, "error: read `absent`"),
+        (&["site.yml", "-e", "@absent"], 1, "error: --extra-vars: the file `absent` is not there"),
         (&["absent.yml"], 1, "no playbook `absent.yml`"),
         (&["site.yml", "-i", "absent"], 1, "no inventory `absent`"),
         (&["site.yml", "--resume", "--retry"], 2, "cannot be used with"),

@@ -25,6 +25,7 @@ pub(super) struct Args {
     #[serde(default)]
     remote_src: bool,
     /// The whole text; sent along for a `src` that is not on the host, not written by users.
+    #[schemars(skip)]
     content: Option<Content>,
     /// What stands between two fragments.
     delimiter: Option<String>,

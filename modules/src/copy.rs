@@ -28,6 +28,7 @@ pub(super) struct Args {
     /// The file's text, in place of `src`.
     content: Option<Content>,
     /// A directory's files; sent along for a `src` that is a directory, not written by users.
+    #[schemars(skip)]
     files: Option<Vec<Entry>>,
     /// The file's own name; sent along for `src`, not written by users.
     #[serde(rename = "_original_basename")]

@@ -98,9 +98,21 @@ impl de::Error for Fault {
             de::Unexpected::Seq => "a list".to_owned(),
             de::Unexpected::Map => "a mapping".to_owned(),
             de::Unexpected::Unit | de::Unexpected::Option => "nothing".to_owned(),
+            de::Unexpected::Unsigned(number) => format!("the number {number}"),
+            de::Unexpected::Signed(number) => format!("the number {number}"),
             other => other.to_string(),
         };
+        let expected = match expected.to_string().as_str() {
+            "u8" => "a whole number from 0 to 255".to_owned(),
+            "u16" => "a whole number from 0 to 65535".to_owned(),
+            "u32" => "a whole number from 0 to 4294967295".to_owned(),
+            "u64" | "usize" => "a whole number that is not negative".to_owned(),
+            other => other.to_owned(),
+        };
         Fault::new(format!("expected {expected}, found {found}"), None)
+    }
+    fn invalid_value(found: de::Unexpected<'_>, expected: &dyn de::Expected) -> Fault {
+        Fault::invalid_type(found, expected)
     }
     #[inline(never)]
     fn missing_field(field: &'static str) -> Fault {
@@ -424,6 +436,10 @@ mod tests {
         assert_eq!(error.to_string(), "`groups`: expected a list, found a mapping");
         let error = whole(json!({"mode": ["0644"], "name": "x"})).expect_err("a list is no mode");
         assert_eq!(error.to_string(), "`mode`: expected a mode such as \"0644\" or u=rw,g=r, found a list");
+        for (gid, said) in [(json!(-1), "the number -1"), (json!(1_u64 << 40), "the number 1099511627776")] {
+            let error = decoded(json!({"name": "x", "gid": gid})).expect_err("it is no gid");
+            assert_eq!(error.to_string(), format!("`gid`: expected a whole number from 0 to 4294967295, found {said}"));
+        }
         let sent = whole(json!({"_sent_along": "a", "name": "x"})).map(|whole| whole.sent_along);
         assert_eq!(sent, Ok(Some("a".into())));
         let error = whole(json!({"group": "a", "groups": "b", "name": "x"})).expect_err("both are one");

@@ -17,6 +17,7 @@ pub(super) struct Args {
     #[serde(rename = "_raw_params", alias = "cmd")]
     cmd: Option<String>,
     /// What the script holds; sent along, not written by users.
+    #[schemars(skip)]
     content: Option<Content>,
     /// What runs the script, such as `/usr/bin/python3`; its `#!` line does when this is absent.
     executable: Option<String>,

@@ -37,6 +37,7 @@ pub(super) struct Args {
     /// The opposite of `remote_src`, from older playbooks.
     copy: Option<bool>,
     /// What the archive holds; sent along for a `src` that is not on the host, not written by users.
+    #[schemars(skip)]
     content: Option<Content>,
     /// Do nothing when this path exists; `*`, `?` and `[…]` match names.
     creates: Option<String>,

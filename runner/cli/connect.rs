@@ -33,6 +33,17 @@ fn connection(args: &ReachArguments, config: &Config) -> Result<String, Problem>
     }
 }
 
+/// Returns how to become another user.
+fn become_method(args: &ReachArguments, config: &Config) -> Result<String, Problem> {
+    let variables = ["ANSIBLE_BECOME_METHOD"];
+    let configured = || config.get(&variables, "privilege_escalation", "become_method");
+    let name = args.become_method.clone().or_else(configured).unwrap_or_else(|| "sudo".to_owned());
+    match words::misnamed(Keyword::BecomeMethod, &name) {
+        Some(message) => Err(Problem::usage(message)),
+        None => Ok(name),
+    }
+}
+
 /// Returns how hosts are reached where no variable and no keyword says otherwise.
 ///
 /// # Errors
@@ -120,11 +131,7 @@ pub fn options(args: &ReachArguments, config: &Config, number: &NumberOf) -> Res
         retries,
         silence_timeout: Duration::from_secs_f64(silence_s.clamp(1.0, 86_400.0)),
         become_: args.become_ || config.flag(&["ANSIBLE_BECOME"], "privilege_escalation", "become", false)?,
-        become_method: args
-            .become_method
-            .clone()
-            .or_else(|| get(&["ANSIBLE_BECOME_METHOD"], "privilege_escalation", "become_method"))
-            .unwrap_or_else(|| "sudo".to_owned()),
+        become_method: become_method(args, config)?,
         become_user: args
             .become_user
             .clone()

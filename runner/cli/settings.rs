@@ -120,7 +120,7 @@ pub fn gather(args: &RunArguments) -> Result<Settings, Problem> {
     crate::config::establish(&config);
     let reach = &args.reach;
     let vault = Arc::new(vault(&config, &reach.vault)?);
-    let extra_vars = Arc::new(extra_vars::read(&reach.extra_vars, &vault).map_err(Problem::usage)?);
+    let extra_vars = Arc::new(extra_vars::read(&reach.extra_vars, &vault)?);
     let inventory = inventories(&config, reach.inventory.clone());
     let get = |variables: &[&str], section: &str, key: &str| config.get(variables, section, key);
     let number = |text: Option<String>, what: &str, usual: f64| match text {

@@ -27,7 +27,7 @@ pub fn inventory(args: InventoryArguments) -> Result<u8, Problem> {
     if args.toml {
         return Err(Problem::usage("`--toml` is not written; `--yaml` shows the same"));
     }
-    let extra = extra_vars::read(&args.extra_vars, &vault).map_err(Problem::usage)?;
+    let extra = extra_vars::read(&args.extra_vars, &vault)?;
     let sources = settings::inventories(&config, args.inventory);
     let playbooks: Vec<PathBuf> = args.playbook_dir.into_iter().collect();
     let (inventory, mut problems) = inventory::read(&sources, &playbooks, &settings::reading(&config)?, &vault);

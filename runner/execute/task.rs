@@ -188,6 +188,15 @@ impl HostTask<'_> {
             }
             .to_string();
             end.result.insert("_ansible_item_label", label.as_str());
+            let broken = loop_.control.break_when.as_ref().is_some_and(|condition| {
+                self.with_registered(&inner, &end.result).condition(condition).unwrap_or_else(|error| {
+                    end.status = Status::Failed;
+                    end.result.insert("failed", true);
+                    let message = format!("the condition of `break_when` can't be told: {}", error.message);
+                    end.result.insert("msg", message.as_str());
+                    true
+                })
+            });
             self.world.tell(Event::Item(Outcome {
                 item: Some(label),
                 ..self.outcome(&end, no_log, started.elapsed().as_secs_f64(), false)
@@ -200,10 +209,6 @@ impl HostTask<'_> {
                 templar = self.with_registered(&now, &end.result);
             }
             let stop = end.status == Status::Unreachable || self.world.is_interrupted();
-            let broken = match &loop_.control.break_when {
-                Some(condition) => self.with_registered(&inner, &end.result).condition(condition).unwrap_or(false),
-                None => false,
-            };
             ends.push(end);
             if stop || broken {
                 break;

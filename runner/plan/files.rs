@@ -151,6 +151,10 @@ impl Walk<'_> {
             return;
         }
         match &*task.action.name {
+            "template" | "script" | "unarchive" if path.is_dir() => {
+                let message = format!("`{}` is a folder, and `{}` takes a file", path.display(), task.action.written);
+                self.problems.push(Diagnostic::error(named.place, message).width(named.name.chars().count()));
+            }
             "include_vars" if path.is_file() => {
                 self.loader.variables(path, named.place);
                 self.take_problems();
@@ -184,7 +188,7 @@ impl Walk<'_> {
         let told = self.loader.take_problems().into_iter();
         self.problems.extend(told.filter(|problem| !problem.message.starts_with(NO_FILE)));
         let Some(items) = items else { return };
-        super::tasks::check(&items, self.problems);
+        super::tasks::check(&items, &mut HashSet::new(), self.problems);
         self.depth += 1;
         // What is applied to the included tasks may skip them.
         let before = self.sure;

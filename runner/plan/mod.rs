@@ -9,6 +9,9 @@ mod writes;
 pub use files::check as check_files;
 pub use list::{Listing, by_playbook, list};
 
+use std::collections::HashSet;
+use std::sync::Arc;
+
 use crate::inventory::{Inventory, joined};
 use crate::playbook::{Item, Play};
 use crate::source::{Diagnostic, Severity};
@@ -21,11 +24,13 @@ pub fn check(
     strict: bool,
 ) -> Vec<Diagnostic> {
     let mut problems = Vec::new();
+    let mut seen = HashSet::new();
     for play in plays {
         check_hosts(play, inventory, &mut problems);
         names::check(play, strict, &mut problems);
+        seen.insert(Arc::as_ptr(&play.parent));
         for items in [&play.pre_tasks, &play.tasks, &play.post_tasks, &play.handlers] {
-            tasks::check(items, &mut problems);
+            tasks::check(items, &mut seen, &mut problems);
         }
         tasks::check_values(play, &mut problems);
     }

@@ -1,29 +1,47 @@
 //! Each task by itself: its module's arguments, its templates, the files that it names.
 
+use std::collections::HashSet;
+use std::sync::Arc;
+
 use kubeon_modules::{DecodeError, Step};
 
 use super::visit;
 use crate::action;
-use crate::playbook::{Item, Keyword, LoopKind, Play, Shape, Task, Where};
+use crate::playbook::{Item, Keyword, LoopControl, LoopKind, Parent, ParentKind, Play, Shape, Task, Where};
 use crate::source::{Diagnostic, Place, Severity, nearest};
 use crate::template;
 use crate::value::{Map, Value};
 use crate::yaml::Node;
 
-pub(super) fn check(items: &[Item], problems: &mut Vec<Diagnostic>) {
+/// `seen` holds what enclosed the tasks that were checked before: its keywords are checked once.
+pub(super) fn check(items: &[Item], seen: &mut HashSet<*const Parent>, problems: &mut Vec<Diagnostic>) {
     visit(items, &mut |task| {
         call(task, problems);
         let mut found = Vec::new();
-        arguments(task, &mut found);
-        combination(task, &mut found);
+        if arguments(task, &mut found) {
+            combination(task, &mut found);
+        }
+        templates(task, &mut found);
+        background(task, &mut found);
+        facts(task, &mut found);
         problems.extend(found.into_iter().map(|problem| if may_fail(task) { awaited(problem) } else { problem }));
         applied(task, problems);
-        templates(task, problems);
         register(task, problems);
         loop_of(task, problems);
+        for parent in task.parents().filter(|parent| seen.insert(Arc::as_ptr(parent))) {
+            enclosing(parent, problems);
+        }
     });
-    // Keywords and variables of blocks, once each.
-    blocks(items, problems);
+}
+
+/// Keywords and variables of a play, a block, a role or an import. A role's own variables may never be used.
+fn enclosing(parent: &Parent, problems: &mut Vec<Diagnostic>) {
+    for (keyword, setting) in parent.keywords.iter() {
+        keyword_value(*keyword, &setting.value, problems);
+    }
+    if parent.kind != ParentKind::Role {
+        value(&Value::Map(parent.vars.clone()), problems);
+    }
 }
 
 /// Whether somebody looks at the result of a task that fails, as tests of a module do: then it is theirs to fail.
@@ -40,26 +58,16 @@ fn awaited(mut problem: Diagnostic) -> Diagnostic {
 
 /// Checks the play's own templates.
 pub(super) fn check_values(play: &Play, problems: &mut Vec<Diagnostic>) {
-    for (keyword, setting) in play.parent.keywords.iter() {
-        keyword_value(*keyword, &setting.value, problems);
+    enclosing(&play.parent, problems);
+    value(&play.hosts.value, problems);
+    play.vars_files.iter().for_each(|file| value(file, problems));
+    for prompt in &play.vars_prompt {
+        value(&prompt.prompt, problems);
+        prompt.default.iter().for_each(|default| value(default, problems));
     }
-    value(&Value::Map(play.parent.vars.clone()), problems);
     for role in &play.roles {
         for vars in [&role.defaults, &role.vars, &role.params] {
             value(&Value::Map(vars.clone()), problems);
-        }
-    }
-}
-
-fn blocks(items: &[Item], problems: &mut Vec<Diagnostic>) {
-    for item in items {
-        let Item::Block(block) = item else { continue };
-        for (keyword, setting) in block.parent.keywords.iter() {
-            keyword_value(*keyword, &setting.value, problems);
-        }
-        value(&Value::Map(block.parent.vars.clone()), problems);
-        for section in [&block.tasks, &block.rescue, &block.always] {
-            blocks(section, problems);
         }
     }
 }
@@ -133,12 +141,14 @@ fn templates(task: &Task, problems: &mut Vec<Diagnostic>) {
     }
     value(&Value::Map(task.vars.clone()), problems);
     let args = &task.action.args;
-    if &*task.action.name == "assert" {
-        for (key, entry) in &**args {
-            if key.as_str() == Some("that") { condition(entry, problems) } else { value(entry, problems) }
+    for (key, entry) in &**args {
+        value(key, problems);
+        match (&*task.action.name, key.as_str()) {
+            ("assert", Some("that")) => condition(entry, problems),
+            // Its value is an expression, or a template that gives one.
+            ("debug", Some("var")) if !entry.holds_template() => condition(entry, problems),
+            _ => value(entry, problems),
         }
-    } else {
-        value(&Value::Map(args.clone()), problems);
     }
     task.notify.iter().for_each(|name| value(name, problems));
 }
@@ -146,18 +156,22 @@ fn templates(task: &Task, problems: &mut Vec<Diagnostic>) {
 fn register(task: &Task, problems: &mut Vec<Diagnostic>) {
     let Some(setting) = task.keywords.get(Keyword::Register) else { return };
     let name = setting.value.to_string();
-    let valid = name.starts_with(|c: char| c.is_alphabetic() || c == '_')
-        && name.chars().all(|c| c.is_alphanumeric() || c == '_');
-    if !valid && !crate::value::may_be_template(&name) {
+    // A list or a mapping has been told of as it was read.
+    let is_name = matches!(setting.value, Value::List(_) | Value::Map(_)) || crate::vars::is_name(&name);
+    if !is_name && !crate::value::may_be_template(&name) {
         let message = format!("Invalid variable name '{name}'");
-        problems
-            .push(Diagnostic::error(setting.place, message).help("letters, digits and `_`, not starting with a digit"));
+        problems.push(Diagnostic::error(setting.place, message).help(NAMES));
     }
 }
 
 fn loop_of(task: &Task, problems: &mut Vec<Diagnostic>) {
     let Some(loop_) = &task.loop_ else { return };
     value(&loop_.items, problems);
+    let LoopControl { loop_var, index_var, label, pause, extended, extended_allitems, break_when } = &loop_.control;
+    for written in [loop_var, index_var, label, pause, extended, extended_allitems].into_iter().flatten() {
+        value(written, problems);
+    }
+    break_when.iter().for_each(|written| condition(written, problems));
     match &loop_.kind {
         LoopKind::List => {
             if !matches!(loop_.items, Value::List(_)) && !loop_.items.holds_template() {
@@ -195,12 +209,12 @@ fn call(task: &Task, problems: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Decodes the arguments that hold no template into the module's type.
-fn arguments(task: &Task, problems: &mut Vec<Diagnostic>) {
+/// Decodes the arguments that hold no template into the module's type. Returns whether all of them are its own.
+fn arguments(task: &Task, problems: &mut Vec<Diagnostic>) -> bool {
     let call = &task.action;
     if call.foreign.is_some() {
         // What it takes only itself knows.
-        return;
+        return true;
     }
     let mut plain = Map::new();
     let mut open: Vec<String> = Vec::new();
@@ -217,6 +231,7 @@ fn arguments(task: &Task, problems: &mut Vec<Diagnostic>) {
     }
     let defaults = task.inherited(Keyword::ModuleDefaults).is_some();
     let mut wrong = false;
+    let mut known = true;
     loop {
         let Err(error) = action::check(&call.name, &plain.to_json()) else { break };
         if let Some(missing) = &error.missing {
@@ -229,13 +244,71 @@ fn arguments(task: &Task, problems: &mut Vec<Diagnostic>) {
         }
         problems.push(wrong_argument(task, &error));
         wrong |= !error.at_key;
+        known &= !error.at_key;
         let Some(Step::Key(key)) = error.path.first() else { break };
         plain.remove(key);
     }
     for name in open.iter().filter(|name| *name != "*") {
         unknown_name(task, name, problems);
     }
+    known
 }
+
+/// Actions that have no background: what they do, the runner does.
+const NO_ASYNC: &[&str] = &[
+    "add_host",
+    "assemble",
+    "assert",
+    "async_status",
+    "copy",
+    "debug",
+    "fail",
+    "fetch",
+    "gather_facts",
+    "group_by",
+    "include_role",
+    "include_tasks",
+    "include_vars",
+    "meta",
+    "pause",
+    "raw",
+    "reboot",
+    "script",
+    "set_fact",
+    "set_stats",
+    "template",
+    "unarchive",
+    "wait_for_connection",
+];
+
+fn background(task: &Task, problems: &mut Vec<Diagnostic>) {
+    let Some(setting) = task.keywords.get(Keyword::Async) else { return };
+    let seconds = match &setting.value {
+        Value::Int(seconds) => *seconds,
+        other => other.as_str().and_then(|text| text.trim().parse().ok()).unwrap_or(0),
+    };
+    if seconds > 0 && NO_ASYNC.contains(&&*task.action.name) {
+        let message = format!("This action ({}) does not support async.", task.action.written);
+        problems.push(Diagnostic::error(setting.place, message).help("take `async` out"));
+    }
+}
+
+/// Names of variables that a task sets.
+fn facts(task: &Task, problems: &mut Vec<Diagnostic>) {
+    if &*task.action.name != "set_fact" || task.action.foreign.is_some() {
+        return;
+    }
+    for key in task.action.args.keys().filter(|key| !key.holds_template()) {
+        let name = key.to_string();
+        if !crate::vars::is_name(&name) {
+            let problem = Diagnostic::error(task.action.place_of(&name).0, format!("Invalid variable name '{name}'"));
+            problems.push(problem.width(name.chars().count()).help(NAMES));
+        }
+    }
+}
+
+/// What a variable may be called.
+const NAMES: &str = "letters, digits and `_`, not starting with a digit";
 
 /// Arguments that need one another, or can't stand together.
 fn combination(task: &Task, problems: &mut Vec<Diagnostic>) {
@@ -247,7 +320,7 @@ fn combination(task: &Task, problems: &mut Vec<Diagnostic>) {
     let name = &*task.action.name;
     let message = match name {
         "command" | "shell" | "raw" | "script" if !has(&["_raw_params", "cmd", "argv"]) => {
-            format!("`{}` needs the argument `a command`", task.action.written)
+            format!("`{}` needs a command", task.action.written)
         }
         "command" if has(&["_raw_params", "cmd"]) && has(&["argv"]) => {
             "give a command line or `argv`, not both".to_owned()
@@ -294,8 +367,8 @@ fn unknown_name(task: &Task, name: &str, problems: &mut Vec<Diagnostic>) {
 }
 
 fn missing_argument(task: &Task, missing: &str) -> Diagnostic {
-    let shown = if missing == "_raw_params" { "a command" } else { missing };
-    let message = format!("`{}` needs the argument `{shown}`", task.action.written);
+    let shown = if missing == "_raw_params" { "a command".to_owned() } else { format!("the argument `{missing}`") };
+    let message = format!("`{}` needs {shown}", task.action.written);
     Diagnostic::error(task.action.place, message)
         .help(format!("`kubeon-run doc {}` shows its arguments", task.action.name))
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::keyword::{Setting, Where};
 use super::read::{IMPORT_DEPTH_LIMIT, Loader};
 use super::{Keyword, Parent, ParentKind, Play, Prompt};
-use crate::source::{Diagnostic, nearest};
+use crate::source::{Diagnostic, FileId, nearest};
 use crate::value::{Map, Value};
 use crate::yaml::{Kind, Node};
 
@@ -21,7 +21,12 @@ const SALT_SIZE: usize = 8;
 impl Loader {
     pub(super) fn plays(&mut self, path: &Path, parent: &Arc<Parent>) -> Vec<Play> {
         let Some(documents) = self.file(path, crate::source::Place::default()) else { return Vec::new() };
-        let Some(node) = documents.first().filter(|node| !node.is_null()) else { return Vec::new() };
+        let Some(node) = documents.first().filter(|node| !node.is_null()) else {
+            let place = FileId::register(path, "").at(1, 1);
+            let problem = Diagnostic::error(place, format!("Empty playbook, nothing to do: {}", path.display()));
+            self.problem(problem.help("a playbook is a list of plays: each with `hosts:` and `tasks:`"));
+            return Vec::new();
+        };
         let Kind::List(nodes) = &node.kind else {
             let message = format!("a playbook is a list of plays, found {}", node.what());
             self.problem(Diagnostic::error(node.place, message));
@@ -130,6 +135,9 @@ impl Loader {
         let hosts_value = self.value(hosts);
         if matches!(hosts_value, Value::Null | Value::Map(_)) {
             self.problem(Diagnostic::error(hosts.place, format!("`hosts` must name hosts, found {}", hosts.what())));
+        } else if hosts_value.as_list().is_some_and(|names| names.is_empty()) {
+            let problem = Diagnostic::error(hosts.place, "Hosts list cannot be empty. Please check your playbook");
+            self.problem(problem.help("`hosts: all` names every host of the inventory"));
         }
         let mut play = Play {
             place: node.place,

@@ -129,6 +129,11 @@ impl Loader {
     /// Finds the one key that names the task's action.
     fn action(&mut self, node: &Node, unknown: Vec<&Node>, place: Where, parent: &Arc<Parent>) -> Option<ActionCall> {
         let more = node.get("args").cloned();
+        if let Some(args) = more.as_ref().filter(|args| !args.is_null() && !matches!(args.kind, Kind::Map(_)))
+            && !args.as_str().is_some_and(crate::value::may_be_template)
+        {
+            self.problem(Diagnostic::error(args.place, format!("`args` must be a mapping, found {}", args.what())));
+        }
         if let Some((key, value)) =
             node.entries().iter().find(|(key, _)| matches!(key.as_str(), Some("action" | "local_action")))
         {

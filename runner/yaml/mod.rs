@@ -36,7 +36,12 @@ pub fn read(path: &Path) -> Result<Parsed, Diagnostic> {
         .map_err(|error| Diagnostic::error(Place::default(), format!("read `{}`: {error}", path.display())))?;
     let text = String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        Diagnostic::error(Place::default(), format!("read `{}`: byte {at} is not UTF-8", path.display()))
+        let text = String::from_utf8_lossy(error.as_bytes()).into_owned();
+        let before = String::from_utf8_lossy(&error.as_bytes()[..at]).into_owned();
+        let column = before.chars().rev().take_while(|c| *c != '\n').count() + 1;
+        let place = FileId::register(path, text).at(before.matches('\n').count() + 1, column);
+        let problem = Diagnostic::error(place, format!("read `{}`: byte {at} is not UTF-8", path.display()));
+        problem.width(1).help("YAML is text: save the file as UTF-8, if it is one of yours")
     })?;
     parse(FileId::register(path, text))
 }

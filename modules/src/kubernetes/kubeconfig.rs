@@ -116,6 +116,9 @@ fn from_files(files: &[PathBuf], context: Option<&str>, env: &BTreeMap<String, S
     };
     let name = match (context, merged.current_context.as_deref().filter(|name| !name.is_empty())) {
         (Some(name), _) | (None, Some(name)) => name,
+        (None, None) if merged.contexts.is_empty() => {
+            return Err(bad(format!("kubeconfig {names} holds no context: it names no cluster to talk to")));
+        }
         (None, None) => {
             return Err(bad(format!(
                 "kubeconfig {names} has no current context: add `context:` with one of its own, {}",

@@ -1,0 +1,126 @@
+//! Keywords, modules and handlers: their names and their values.
+
+use super::{Project, expect};
+
+#[test]
+fn a_misspelt_keyword() {
+    expect(
+        "keyword",
+        "    - command: uptime\n      registr: up\n",
+        "
+error: 'registr' is not a valid attribute for a Task
+ --> site.yml:6:7
+  |
+6 |       registr: up
+  |       ^^^^^^^
+  |
+  = help: did you mean `register`?
+
+error: one mistake found; nothing was run",
+    );
+}
+
+#[test]
+fn a_misspelt_module() {
+    expect(
+        "module",
+        "    - comand: uptime\n",
+        "
+error: no module or action `comand`
+ --> site.yml:5:7
+  |
+5 |     - comand: uptime
+  |       ^^^^^^
+  |
+  = help: did you mean `command`?
+
+error: one mistake found; nothing was run",
+    );
+}
+
+#[test]
+fn a_handler_that_is_not_there() {
+    let play = "- hosts: all
+  gather_facts: false
+  tasks:
+    - {file: {path: marker, state: touch}, register: marker}
+    - debug:
+      changed_when: marker is changed and change | default(true)
+      notify: restart
+  handlers:
+    - {name: restarts, command: uptime}
+";
+    let told = |severity: &str| {
+        format!(
+            "{severity}: no handler is named `restart`, and none listens to `restart`
+ --> site.yml:7:15
+  |
+7 |       notify: restart
+  |               ^^^^^^^
+  |
+  = help: did you mean `restarts`?
+"
+        )
+    };
+    let project = Project::new("handler", &[("site.yml", play)]);
+    let (status, stderr) = project.check();
+    assert_eq!((status, stderr), (Some(4), told("error") + "\nerror: one mistake found; nothing was run\n"));
+    assert!(!project.0.join("marker").exists(), "a check runs nothing");
+    // Nobody is notified: as in Ansible, the run goes well.
+    let (status, stderr) = project.run(&["-e", "{change: false}"]);
+    assert_eq!((status, stderr.trim()), (Some(0), told("warning").trim()));
+    let (status, stderr) = project.run(&[]);
+    assert_eq!(status, Some(2));
+    assert!(
+        stderr.contains("The requested handler 'restart' was not found in either the main handlers list"),
+        "{stderr}"
+    );
+}
+
+#[test]
+fn words_that_a_keyword_does_not_have() {
+    expect(
+        "words",
+        "    - command: uptime\n      debugger: on_failed\n      become_method: sudoo\n    - command: uptime\n      \
+         connection: winrm\n",
+        "
+error: `debugger: on_failed` is not supported: there is no interactive debugger
+ --> site.yml:6:17
+  |
+6 |       debugger: on_failed
+  |                 ^^^^^^^^^
+  |
+  = help: take it out; `--step` asks before each task, `-vvv` shows its arguments
+
+error: `become_method: sudoo` is not supported: `sudo`, `su`, `doas` are
+ --> site.yml:7:22
+  |
+7 |       become_method: sudoo
+  |                      ^^^^^
+  |
+  = help: did you mean `sudo`?
+
+error: `connection: winrm` is not supported: `ssh`, `smart`, `paramiko`, `paramiko_ssh`, `ssh2`, `openssh`, `local`, `docker`, `podman`, `chroot`, `kubectl` are
+ --> site.yml:9:19
+  |
+9 |       connection: winrm
+  |                   ^^^^^
+
+error: 3 mistakes found; nothing was run",
+    );
+    let play = "- hosts: all\n  strategy: fre\n  order: sortd\n  serial: [1, many]\n  vars_prompt: [{name: p, encrypt: des}]\n  \
+                vars_files: [absent.yml]\n  tasks: []\n";
+    let project = Project::new("words of a play", &[("site.yml", play)]);
+    let (status, stderr) = project.run(&[]);
+    for told in [
+        "`strategy: fre` is not supported: `linear`, `free`, `host_pinned` are\n --> site.yml:2:13",
+        "`order: sortd` is not supported",
+        "did you mean `sorted`?",
+        "`serial` is a number of hosts, a percentage or a list of them, not `many`\n --> site.yml:4:15",
+        "`encrypt`: des is not in the list of supported passlib algorithms; use sha512, sha256, bcrypt or md5_crypt\n --> site.yml:5:36",
+        "no file of variables `absent.yml`\n --> site.yml:6:16",
+    ] {
+        assert!(stderr.contains(told), "no `{told}` in {stderr}");
+    }
+    assert_eq!(status, Some(4));
+}

@@ -1,0 +1,74 @@
+//! Mistakes that can be seen are shown before anything runs: all of them, each at its place, as a person sees them.
+
+mod arguments;
+mod command_line;
+mod files;
+mod hosts;
+mod keywords;
+mod templates;
+mod text;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A folder with files, of which `site.yml` is run.
+struct Project(PathBuf);
+
+impl Project {
+    fn new(name: &str, files: &[(&str, &str)]) -> Project {
+        let folder = std::env::temp_dir().join(format!("kubeon-mistakes-{}-{name}", std::process::id()));
+        for (name, text) in files {
+            let path = folder.join(name);
+            std::fs::create_dir_all(path.parent().expect("a folder")).expect("a temporary folder");
+            std::fs::write(path, text).expect("a writable folder");
+        }
+        Project(folder)
+    }
+
+    /// Runs the playbook; returns the status and what was told on standard error.
+    fn run(&self, arguments: &[&str]) -> (Option<i32>, String) {
+        self.kubeon(&[], arguments)
+    }
+
+    /// Checks the playbook, likewise.
+    fn check(&self) -> (Option<i32>, String) {
+        self.kubeon(&["check"], &[])
+    }
+
+    fn kubeon(&self, command: &[&str], arguments: &[&str]) -> (Option<i32>, String) {
+        let output = Command::new(env!("CARGO_BIN_EXE_kubeon-run"))
+            .current_dir(&self.0)
+            .args(command)
+            .args(["site.yml", "-i", "web1,web2,", "-c", "local"])
+            .args(arguments)
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", &self.0)
+            .output()
+            .expect("the program starts");
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    }
+}
+
+impl Drop for Project {
+    fn drop(&mut self) {
+        std::fs::remove_dir_all(&self.0).ok();
+    }
+}
+
+/// Runs a play whose first task would leave a marker; expects it not to, and exactly these words.
+#[track_caller]
+fn expect(name: &str, tasks: &str, told: &str) {
+    let play =
+        format!("- hosts: all\n  gather_facts: false\n  tasks:\n    - file: {{path: marker, state: touch}}\n{tasks}");
+    expect_files(name, &[("site.yml", &play)], &[], 4, told);
+}
+
+#[track_caller]
+fn expect_files(name: &str, files: &[(&str, &str)], arguments: &[&str], code: i32, told: &str) {
+    let project = Project::new(name, files);
+    let (status, stderr) = project.run(arguments);
+    assert_eq!(stderr.trim(), told.trim(), "of {name}: {stderr}");
+    assert_eq!(status, Some(code), "of {name}");
+    assert!(!Path::new(&project.0.join("marker")).exists(), "{name} ran something");
+}
