@@ -16,10 +16,10 @@ link that is broken: what was seen, what follows from it, who has to act, and ho
     kubeon-run doctor -i inventory/hosts.yml --fix     # show what of gpu.yml mends it, run that, look again
 
 Hosts are reached as in any run: `-i`, `-l`, `-u`, `-k`, `-K`, `-b`, `-e` and the inventory's variables mean the same. The
-cluster is asked from this machine, with the kubeconfig of `--kubeconfig`, else that of
-the host `gpu_control_plane` or of the variable `kubeconfig`, as in gpu.yml, `$KUBECONFIG`,
-`~/.kube/config`, or the administrator's of the Kubernetes distribution where this machine has it. `--no-cluster` leaves
-it out. Nodes that are no hosts of the inventory are judged by what the cluster knows of them.
+cluster is asked from this machine, with the kubeconfig of `--kubeconfig`, else, as in gpu.yml, that of the host
+`gpu_control_plane` or of the variable `kubeconfig`, else `$KUBECONFIG`, `~/.kube/config`, or the administrator's of the
+Kubernetes distribution where this machine has it. `--no-cluster` leaves it out. Nodes that are no hosts of the inventory
+are judged by what the cluster knows of them.
 
 `--text FILE` explains a message that somebody pasted: a log of the kubelet, of containerd, of the device plugin, an event,
 the output of apt or of nvidia-smi. `--output json` and `--output sarif` are for programs.
