@@ -285,7 +285,7 @@ fn what_would_silently_change_a_run_is_refused_at_its_place() {
         "ansible.cfg",
         "[defaults]\nprecedence = all_inventory\njinja2_extensions = jinja2.ext.do, jinja2.ext.i18n\n\
          error_on_undefined_vars = False\nhost_key_cheking = False\nlog_path = /tmp/log\ncallbacks_enabled = profile_tasks\n\
-         strategy = linear\n",
+         strategy = linear\nprivate_key_file = keys/absent\n",
     );
     let ran = run(&project, &["site.yml"], &[("ANSIBLE_ENABLE_TASK_DEBUGGER", "true")]);
     assert_eq!((ran.code, ran.stdout.as_str()), (4, ""), "{ran:?}");
@@ -298,6 +298,7 @@ fn what_would_silently_change_a_run_is_refused_at_its_place() {
         "warning: `host_key_cheking` is no setting of [defaults], and does nothing\n --> ansible.cfg:5:1\n",
         "did you mean `host_key_checking`?",
         "warning: `log_path` is not followed",
+        "warning: `private_key_file`: no file `FOLDER/keys/absent`; other keys are tried\n --> ansible.cfg:9:20\n",
         "warning: the callback `profile_tasks` is not there, and is left out\n --> ansible.cfg:7:21\n",
         "error: 4 mistakes found; nothing was run\n",
     ] {

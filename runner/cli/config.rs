@@ -135,14 +135,21 @@ impl Config {
 
     /// Returns a list of paths, parted by colons; those of the file are relative to it.
     pub fn paths(&self, variables: &[&str], section: &str, key: &str) -> Option<Vec<PathBuf>> {
-        let from_environment = variables.iter().any(|variable| std::env::var_os(variable).is_some());
         let text = self.get(variables, section, key)?;
+        Some(text.split(':').filter(|part| !part.is_empty()).map(|part| self.absolute(variables, part)).collect())
+    }
+
+    /// Returns a path; one of the file is relative to it.
+    pub fn path(&self, variables: &[&str], section: &str, key: &str) -> Option<PathBuf> {
+        let text = self.get(variables, section, key).filter(|text| !text.is_empty())?;
+        Some(self.absolute(variables, &text))
+    }
+
+    fn absolute(&self, variables: &[&str], path: &str) -> PathBuf {
+        let from_environment = variables.iter().any(|variable| std::env::var_os(variable).is_some());
         let base = self.path.as_ref().filter(|_| !from_environment).and_then(|path| path.parent());
-        let absolute = |part: &str| {
-            let path = crate::execute::home_expanded(PathBuf::from(part));
-            base.map_or_else(|| path.clone(), |base| base.join(&path))
-        };
-        Some(text.split(':').filter(|part| !part.is_empty()).map(absolute).collect())
+        let path = crate::execute::home_expanded(PathBuf::from(path));
+        base.map_or_else(|| path.clone(), |base| base.join(&path))
     }
 }
 

@@ -109,12 +109,12 @@ pub fn options(args: &ReachArguments, config: &Config, number: &NumberOf) -> Res
     {
         return Err(Problem::usage(format!("`--private-key`: no file `{}`", path.display())));
     }
-    let key = get(&["ANSIBLE_PRIVATE_KEY_FILE"], "defaults", "private_key_file").map(PathBuf::from);
+    let key = config.path(&["ANSIBLE_PRIVATE_KEY_FILE"], "defaults", "private_key_file");
     Ok(ConnectOptions {
         connection: connection(args, config)?,
         remote_user: args.user.clone().or_else(|| get(&["ANSIBLE_REMOTE_USER"], "defaults", "remote_user")),
         port,
-        private_key_file: args.private_key.clone().or(key).map(crate::execute::home_expanded),
+        private_key_file: args.private_key.clone().map(crate::execute::home_expanded).or(key),
         password,
         ssh_args: get(&["ANSIBLE_SSH_ARGS"], "ssh_connection", "ssh_args"),
         ssh_common_args: args

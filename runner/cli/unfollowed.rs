@@ -184,9 +184,18 @@ pub fn check(config: &Config) -> Vec<Diagnostic> {
         }
     }
     callbacks(config, &mut problems);
+    problems.extend(key_that_is_absent(config));
     misspelt(config, &mut problems);
     problems.sort_by_key(|problem| problem.place);
     problems
+}
+
+/// A key that is not there is passed over by OpenSSH, too, and others may serve.
+fn key_that_is_absent(config: &Config) -> Option<Diagnostic> {
+    let variables = ["ANSIBLE_PRIVATE_KEY_FILE"];
+    let path = config.path(&variables, "defaults", "private_key_file").filter(|path| !path.exists())?;
+    let (place, name) = config.origin(&variables, "defaults", "private_key_file");
+    Some(Diagnostic::warning(place, format!("`{name}`: no file `{}`; other keys are tried", path.display())))
 }
 
 fn callbacks(config: &Config, problems: &mut Vec<Diagnostic>) {

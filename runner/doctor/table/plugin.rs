@@ -46,6 +46,18 @@ super::diagnoses! {
         ],
         issues: &[],
     }
+    PLUGIN_NO_WATCHER {
+        id: "plugin-without-inotify",
+        link: Link::PluginPod,
+        severity: Severity::Error,
+        owner: Owner::Host,
+        what: "the device plugin can't watch files: the node's inotify instances are used up",
+        why: "the kernel gives each user `fs.inotify.max_user_instances` of them, often 128, and the programs of a full node hold them all",
+        fix: "raise it and keep it: `fs.inotify.max_user_instances = 8192` in /etc/sysctl.d, then `sysctl --system`; then delete the plugin's pod",
+        step: None,
+        says: &["failed to create FS watcher*too many open files", "error creating fsnotify watcher*too many open files"],
+        issues: &[],
+    }
     PLUGIN_NO_NVML {
         id: "plugin-without-driver",
         link: Link::PluginPod,
