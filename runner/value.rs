@@ -1,8 +1,10 @@
 //! The one value of variables, arguments and results: shared when cloned, and aware, for a string, of whether it may
 //! be a template and of where it was written.
 
+mod json;
+mod print;
+
 use std::borrow::Borrow;
-use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
@@ -171,92 +173,6 @@ impl Value {
             Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Omit | Value::Lazy(_) => false,
         }
     }
-
-    /// Returns the value as JSON; keys become strings, `omit` and not-a-number become null.
-    pub fn to_json(&self) -> serde_json::Value {
-        match self {
-            Value::Null | Value::Omit => serde_json::Value::Null,
-            Value::Bool(value) => (*value).into(),
-            Value::Int(value) => (*value).into(),
-            Value::Float(value) => (*value).into(),
-            Value::Str(text) => text.as_str().into(),
-            Value::List(items) => items.iter().map(Value::to_json).collect(),
-            Value::Map(map) => serde_json::Value::Object(map.to_json()),
-            Value::Lazy(lazy) => serde_json::Value::Object(realized(&**lazy).to_json()),
-        }
-    }
-
-    /// Takes a value that a host or a tool returned: none of its strings is ever rendered.
-    pub fn from_json(json: serde_json::Value) -> Value {
-        match json {
-            serde_json::Value::Null => Value::Null,
-            serde_json::Value::Bool(value) => Value::Bool(value),
-            serde_json::Value::Number(number) => match number.as_i64() {
-                Some(value) => Value::Int(value),
-                None => Value::Float(number.as_f64().unwrap_or(f64::NAN)),
-            },
-            serde_json::Value::String(text) => Value::str(text),
-            serde_json::Value::Array(items) => Value::list(items.into_iter().map(Value::from_json).collect()),
-            serde_json::Value::Object(entries) => Value::map(Map::from_json(entries)),
-        }
-    }
-}
-
-/// Writes a number as Python's `repr` does: the shortest digits that read back the same, a power of ten when far away.
-fn float(value: f64) -> String {
-    if !value.is_finite() {
-        return if value.is_nan() {
-            "nan"
-        } else if value > 0.0 {
-            "inf"
-        } else {
-            "-inf"
-        }
-        .to_owned();
-    }
-    let scientific = format!("{value:e}");
-    let (digits, power) = scientific.split_once('e').unwrap_or((&scientific, "0"));
-    match power.parse::<i32>() {
-        Ok(power) if value != 0.0 && !(-4..16).contains(&power) => {
-            format!("{digits}e{}{:02}", if power < 0 { '-' } else { '+' }, power.abs())
-        }
-        _ if value.fract() == 0.0 => format!("{value:.1}"),
-        _ => value.to_string(),
-    }
-}
-
-/// Text as Jinja prints it: Python's `str()` for a lone value and `repr()` inside lists and maps.
-impl fmt::Display for Value {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Value::Str(text) => f.write_str(text.as_str()),
-            Value::Null => f.write_str("None"),
-            Value::Omit => f.write_str("omit"),
-            Value::Bool(true) => f.write_str("True"),
-            Value::Bool(false) => f.write_str("False"),
-            Value::Int(value) => write!(f, "{value}"),
-            Value::Float(value) => f.write_str(&float(*value)),
-            Value::List(items) => {
-                f.write_str("[")?;
-                for (nth, item) in items.iter().enumerate() {
-                    f.write_str(if nth == 0 { "" } else { ", " })?;
-                    item.repr(f)?;
-                }
-                f.write_str("]")
-            }
-            Value::Lazy(lazy) => write!(f, "{}", Value::map(realized(&**lazy))),
-            Value::Map(map) => {
-                f.write_str("{")?;
-                for (nth, (key, value)) in map.iter().enumerate() {
-                    f.write_str(if nth == 0 { "" } else { ", " })?;
-                    key.repr(f)?;
-                    f.write_str(": ")?;
-                    value.repr(f)?;
-                }
-                f.write_str("}")
-            }
-        }
-    }
 }
 
 /// Returns all entries of a lazy mapping; one whose template fails is left out.
@@ -266,39 +182,6 @@ pub fn realized(lazy: &dyn Lazy) -> Map {
         Ok(None) | Err(_) => None,
     };
     lazy.keys().into_iter().filter_map(entry).collect()
-}
-
-impl Value {
-    fn repr(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Value::Str(text) = self else { return write!(f, "{self}") };
-        let text = text.as_str();
-        let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
-        write!(f, "{quote}")?;
-        for c in text.chars() {
-            match c {
-                '\n' => f.write_str("\\n")?,
-                '\r' => f.write_str("\\r")?,
-                '\t' => f.write_str("\\t")?,
-                '\\' => f.write_str("\\\\")?,
-                c if c == quote => write!(f, "\\{c}")?,
-                c if (c as u32) < 0x20 || c == '\x7f' => write!(f, "\\x{:02x}", c as u32)?,
-                c => write!(f, "{c}")?,
-            }
-        }
-        write!(f, "{quote}")
-    }
-}
-
-impl fmt::Debug for Value {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.repr(f)
-    }
-}
-
-impl fmt::Debug for Str {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}", self.as_str())
-    }
 }
 
 impl PartialEq for Str {
@@ -449,22 +332,6 @@ impl Map {
 
     pub fn values(&self) -> indexmap::map::Values<'_, Value, Value> {
         self.0.values()
-    }
-
-    /// Returns the map as a JSON object; keys become strings.
-    pub fn to_json(&self) -> serde_json::Map<String, serde_json::Value> {
-        self.0.iter().map(|(key, value)| (key.to_string(), value.to_json())).collect()
-    }
-
-    /// Takes an object that a host or a tool returned: none of its strings is ever rendered.
-    pub fn from_json(entries: serde_json::Map<String, serde_json::Value>) -> Map {
-        entries.into_iter().map(|(key, value)| (Value::str(key), Value::from_json(value))).collect()
-    }
-}
-
-impl fmt::Debug for Map {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_map().entries(&self.0).finish()
     }
 }
 

@@ -4,7 +4,8 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use schemars::JsonSchema;
 
 use crate::decode::Arguments;
-use crate::attributes::{Account, Wanted, account_of, missing_parents};
+use crate::owners::{Account, account_of};
+use crate::attributes::{Wanted, missing_parents};
 use crate::rewrite::{Rewrite, bare, lines_of};
 use crate::shared::{State, yes};
 use crate::{Change, Content, Error, ErrorKind, Host, Mode, Module, Plan, paths, transfer};

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
-use crate::attributes::{group_name, user_name};
 use crate::host::Map;
+use crate::owners::{group_name, user_name};
 use crate::{Error, FileKind, Host, Stat};
 
 /// The names of users and groups, each looked up once.

@@ -26,6 +26,7 @@ mod machine;
 mod mode;
 mod module;
 mod order;
+mod owners;
 mod passed;
 mod paths;
 mod pattern;

@@ -1,7 +1,7 @@
 //! Paths as users write them: `~`, `$HOME`, `*`, links.
 
-use crate::attributes::account_of;
 use crate::fnmatch::{fnmatch, is_pattern};
+use crate::owners::account_of;
 use crate::{Error, FileKind, Host};
 
 /// How many links a path may lead through. Source: Linux' own limit (`path_resolution(7)`).

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::Problem;
-use super::args::RunArguments;
+use super::run_args::RunArguments;
 use crate::execute::{Replay, RunOptions};
 use crate::inventory::Inventory;
 use crate::report::past::{self, Past};

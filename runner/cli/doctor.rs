@@ -83,7 +83,7 @@ fn mend(args: &DoctorArguments, report: &Report, look: &show::Look, here: bool) 
         run.reach.inventory = vec!["localhost,".to_owned()];
         run.reach.connection = Some("local".to_owned());
     }
-    let listed = super::args::RunArguments { list_tasks: true, ..run.clone() };
+    let listed = super::run_args::RunArguments { list_tasks: true, ..run.clone() };
     super::run::run(listed)?;
     match super::prompt::line("run this? [y/N]", true) {
         Some(answer) if !matches!(answer.trim(), "y" | "Y" | "yes") => return Ok(false),

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args, ValueEnum};
 
-use super::args::RunArguments;
 use super::reach_args::ReachArguments;
+use super::run_args::RunArguments;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub enum ReportFormat {

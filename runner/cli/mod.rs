@@ -12,6 +12,7 @@ mod output;
 pub mod prompt;
 mod reach_args;
 mod run;
+mod run_args;
 mod settings;
 mod tools;
 mod unfollowed;

@@ -1,7 +1,7 @@
 //! How a run is reported: `--output`, and what users of Ansible have in their configuration.
 
 use super::Problem;
-use super::args::OutputFormat;
+use super::run_args::OutputFormat;
 use super::settings::Settings;
 use crate::report::lines::LineOptions;
 use crate::report::{About, Format, Reporting};

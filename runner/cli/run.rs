@@ -7,8 +7,9 @@ use std::sync::mpsc;
 
 use super::Problem;
 use super::again::{self, Earlier};
-use super::args::{AdhocArguments, OutputFormat, RunArguments};
+use super::args::AdhocArguments;
 use super::output;
+use super::run_args::{OutputFormat, RunArguments};
 use super::settings::{self, Settings};
 use crate::execute::{self, World};
 use crate::inventory::Inventory;

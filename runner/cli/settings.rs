@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::args::RunArguments;
 use super::config::Config;
 use super::reach_args::VaultArguments;
+use super::run_args::RunArguments;
 use super::{Problem, connect, extra_vars, prompt, unfollowed};
 use crate::execute::{Gathering, RunOptions, Strangers};
 use crate::inventory::Reading;

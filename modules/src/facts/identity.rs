@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use super::{Files, kernel, map};
+use super::uname::uname;
+use super::{Files, map};
 use crate::host::Put as _;
 use crate::host::{Host, Map, Probe};
 
@@ -13,7 +14,7 @@ pub(super) struct Names {
 }
 
 pub(super) fn names(files: Files<'_>) -> Names {
-    let node = files.text("/proc/sys/kernel/hostname").unwrap_or_else(|| kernel::uname(|name| &name.nodename));
+    let node = files.text("/proc/sys/kernel/hostname").unwrap_or_else(|| uname(|name| &name.nodename));
     Names { node }
 }
 

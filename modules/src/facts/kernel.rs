@@ -1,28 +1,12 @@
 //! The kernel and the platform: its names, its command line, its load.
 
-use std::ffi::CStr;
-
 use serde_json::{Value, json};
 
-use super::{Files, identity::Names, map};
+use super::identity::Names;
+use super::uname::{machine, uname};
+use super::{Files, map};
 use crate::host::Map;
 use crate::host::Put as _;
-
-/// Returns what `uname(2)` calls the hardware: `x86_64`, `aarch64`.
-pub(super) fn machine() -> String {
-    uname(|name| &name.machine)
-}
-
-/// Returns one field of `uname(2)`.
-pub(super) fn uname(field: impl Fn(&libc::utsname) -> &[libc::c_char]) -> String {
-    // SAFETY: utsname is plain arrays of characters, for which zeros are a value; uname(2) fills it with texts that
-    // end in a zero.
-    unsafe {
-        let mut name: libc::utsname = std::mem::zeroed();
-        libc::uname(&raw mut name);
-        CStr::from_ptr(field(&name).as_ptr()).to_string_lossy().into_owned()
-    }
-}
 
 pub(super) fn facts(files: Files<'_>, names: &Names) -> Map {
     let machine = machine();

@@ -15,6 +15,7 @@ mod security;
 mod service;
 mod subset;
 mod time;
+mod uname;
 mod virtualization;
 
 use std::time::{Duration, Instant};
@@ -123,7 +124,7 @@ fn hardware(host: &dyn Host, timeout: Duration, warnings: &mut Vec<String>) -> M
     let mut facts = Map::new();
     if let Some(text) = files.text("/proc/cpuinfo") {
         let xen = files.exists("/proc/xen") || files.text("/sys/hypervisor/type").as_deref() == Some("xen");
-        facts.extend(cpu::facts(&text, &kernel::machine(), xen, cpu::usable()));
+        facts.extend(cpu::facts(&text, &uname::machine(), xen, cpu::usable()));
     }
     if let Some(text) = files.text("/proc/meminfo") {
         facts.extend(memory::facts(&text));

@@ -8,6 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use kube::Config;
 use kube::config::{AuthInfo, Cluster, ExecAuthCluster, ExecInteractiveMode, Kubeconfig};
 
+use super::environment::variable;
 use super::proxy::proxy_of;
 use crate::{Error, ErrorKind};
 
@@ -32,11 +33,6 @@ pub(super) struct Target {
 
 fn bad(message: impl Into<String>) -> Error {
     Error::new(ErrorKind::Host, message)
-}
-
-/// Returns a variable of the task's environment, else of the process, when it is not empty.
-pub(super) fn variable(env: &BTreeMap<String, String>, name: &str) -> Option<String> {
-    env.get(name).cloned().or_else(|| std::env::var(name).ok()).filter(|value| !value.is_empty())
 }
 
 impl Target {

@@ -1,5 +1,6 @@
 //! Requests to a Kubernetes API, in process: one client per kubeconfig and context, retried while a server restarts.
 
+mod environment;
 mod explain;
 mod kubeconfig;
 mod proxy;

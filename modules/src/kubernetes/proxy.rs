@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use super::kubeconfig::variable;
+use super::environment::variable;
 use crate::{Error, ErrorKind};
 
 /// Returns the proxy for a server, `None` for a direct connection.
