@@ -70,14 +70,18 @@ pub fn serve(
 
 /// Lets tasks find what is for administrators, which the login of many a user does not.
 fn add_system_folders() {
-    let mut path = std::env::var("PATH").unwrap_or_else(|_| "/usr/local/bin:/usr/bin:/bin".to_owned());
+    let before = std::env::var("PATH").unwrap_or_else(|_| "/usr/local/bin:/usr/bin:/bin".to_owned());
+    let mut path = before.clone();
     for folder in ["/usr/local/sbin", "/usr/sbin", "/sbin"] {
         if path.split(':').all(|other| other != folder) {
             path.push(':');
             path.push_str(folder);
         }
     }
-    // SAFETY: called before this process has a second thread.
+    if path == before {
+        return;
+    }
+    // SAFETY: called before this process has a second thread; one that serves many runners has all of them already.
     unsafe { std::env::set_var("PATH", path) };
 }
 

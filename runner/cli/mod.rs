@@ -4,6 +4,7 @@ mod again;
 mod args;
 mod config;
 mod connect;
+mod descriptors;
 mod doctor;
 mod doctor_args;
 mod doctor_cluster;
@@ -25,13 +26,19 @@ use clap::Parser;
 
 use args::{Arguments, Command};
 pub(crate) use config::Config;
+pub use descriptors::raise_descriptors;
 
 /// The exit status of a mistake on the command line.
 const EXIT_BAD_OPTIONS: u8 = 2;
 
 /// Runs the program.
 pub fn main() -> ExitCode {
-    let arguments = Arguments::parse_from(words());
+    main_of(words())
+}
+
+/// Runs the program by other words than those of the command line.
+pub fn main_of(words: Vec<OsString>) -> ExitCode {
+    let arguments = Arguments::parse_from(words);
     let done = match arguments.command {
         None => run::run(arguments.run),
         Some(Command::Check(run)) => run::check(run),
@@ -48,6 +55,22 @@ pub fn main() -> ExitCode {
         Err(Problem { message, code }) => {
             crate::report::complain(&message);
             ExitCode::from(code)
+        }
+    }
+}
+
+/// Gives threads, of which there is one a host, a common store of memory a core, and freed large pieces back at once:
+/// left to itself, the C library keeps a store for nearly every thread. For a program's first moment, before it has threads.
+pub fn keep_memory_together() {
+    #[cfg(target_env = "gnu")]
+    {
+        const LARGE_BYTES: libc::c_int = 128 << 10;
+        let cores = std::thread::available_parallelism().map_or(2, |cores| cores.get().max(2));
+        // SAFETY: called before there is a second thread; a setting that is refused changes nothing.
+        unsafe {
+            libc::mallopt(libc::M_ARENA_MAX, libc::c_int::try_from(cores).unwrap_or(libc::c_int::MAX));
+            libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE_BYTES);
+            libc::mallopt(libc::M_TRIM_THRESHOLD, LARGE_BYTES);
         }
     }
 }

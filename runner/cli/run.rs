@@ -231,6 +231,9 @@ fn carry_out(args: RunArguments, given: Option<Given>) -> Result<u8, Problem> {
         Earlier::Nothing => return Ok(0),
         Earlier::Run(replay) => replay,
     };
+    if let Some(warning) = super::descriptors::make_room(inventory.host_list().len()) {
+        report::warn(&warning);
+    }
     let interrupted = Arc::new(AtomicBool::new(false));
     listen_for_interrupt(&interrupted)?;
     crate::connection::ask_with(|question| super::prompt::password(question).ok());

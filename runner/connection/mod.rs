@@ -4,6 +4,8 @@
 mod agent;
 mod contents;
 mod escalate;
+#[cfg(feature = "simulate")]
+mod fleet;
 mod openssh;
 mod passphrase;
 mod pattern;
@@ -23,6 +25,8 @@ use std::time::Duration;
 pub use agent::agents;
 pub use contents::Contents;
 pub use escalate::{Become, BecomeMethod};
+#[cfg(feature = "simulate")]
+pub use fleet::{Fleet, use_fleet};
 pub use openssh::answer_ssh;
 pub use passphrase::ask_with;
 pub use session::{Connection, Statistics};

@@ -34,6 +34,11 @@ pub(super) enum Transport {
         host: String,
         arguments: Vec<String>,
     },
+    #[cfg(feature = "simulate")]
+    Simulated {
+        host: String,
+        fleet: &'static super::fleet::Fleet,
+    },
 }
 
 impl Transport {
@@ -41,6 +46,10 @@ impl Transport {
     pub fn open(target: &Target) -> Result<Transport, Unreachable> {
         match &target.via {
             Via::Ssh => {
+                #[cfg(feature = "simulate")]
+                if let Some(fleet) = super::fleet::fleet() {
+                    return Ok(Transport::Simulated { host: target.host.clone(), fleet });
+                }
                 let route = Route::of(target)?;
                 if let Some(why) = &route.openssh {
                     return OpenSsh::new(target, &route, Some(why)).map(Box::new).map(Transport::OpenSsh);
@@ -71,6 +80,8 @@ impl Transport {
             Transport::Ssh(session) => Some(session.user()),
             Transport::OpenSsh(openssh) => Some(openssh.user()),
             Transport::Program { .. } => None,
+            #[cfg(feature = "simulate")]
+            Transport::Simulated { .. } => None,
         }
     }
 
@@ -79,6 +90,8 @@ impl Transport {
         match self {
             Transport::Program { arguments, .. } if arguments.is_empty() => program(),
             Transport::Ssh(_) | Transport::OpenSsh(_) | Transport::Program { .. } => None,
+            #[cfg(feature = "simulate")]
+            Transport::Simulated { .. } => None,
         }
     }
 
@@ -103,6 +116,8 @@ impl Transport {
                 })?;
                 Ok(Box::new(started))
             }
+            #[cfg(feature = "simulate")]
+            Transport::Simulated { host, fleet } => super::fleet::connect(fleet, host),
         }
     }
 }
