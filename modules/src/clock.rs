@@ -6,8 +6,8 @@ use std::ffi::CString;
 pub(crate) fn local(seconds: f64) -> String {
     let whole = seconds.floor();
     let (micros, whole) = match ((seconds - whole) * 1e6).round() as u32 {
-        1_000_000.. => (0, whole as libc::time_t + 1),
-        micros => (micros, whole as libc::time_t),
+        1_000_000.. => (0, (whole + 1.0) as _),
+        micros => (micros, whole as _),
     };
     // SAFETY: all-zero bytes are a valid `tm`; both pointers are to live values.
     let tm = unsafe {
