@@ -72,15 +72,18 @@ impl PlayRun {
 
     /// Returns the play's hosts that have not failed.
     pub fn hosts_left(&self) -> Vec<HostName> {
-        let gone = self.gone.read().unwrap_or_else(PoisonError::into_inner);
-        self.all_hosts.iter().filter(|host| !gone.contains(*host)).cloned().collect()
+        self.left_of(&self.all_hosts)
     }
 
     /// Returns the batch's hosts that have not failed.
     pub fn batch_left(&self) -> Vec<HostName> {
+        self.left_of(&self.batch.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Returns those of some hosts of the play that have not failed.
+    pub fn left_of(&self, hosts: &[HostName]) -> Vec<HostName> {
         let gone = self.gone.read().unwrap_or_else(PoisonError::into_inner);
-        let batch = self.batch.read().unwrap_or_else(PoisonError::into_inner);
-        batch.iter().filter(|host| !gone.contains(*host)).cloned().collect()
+        hosts.iter().filter(|host| !gone.contains(*host)).cloned().collect()
     }
 
     pub fn leave(&self, host: &HostName) {

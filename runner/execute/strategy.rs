@@ -113,8 +113,7 @@ impl<'a> Batch<'a> {
 
     /// Returns the hosts that are still in the play.
     pub(super) fn hosts_left(&self) -> Vec<HostName> {
-        let left: HashSet<HostName> = self.play.batch_left().into_iter().collect();
-        self.hosts.iter().filter(|host| left.contains(*host)).cloned().collect()
+        self.play.left_of(&self.hosts)
     }
 
     pub(super) fn cursor(&mut self, host: &HostName) -> &mut Cursor {
