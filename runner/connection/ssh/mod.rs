@@ -105,7 +105,8 @@ impl Session {
             Some(why) => Refusal::OpenSsh(why),
             None => fault(UnreachableKind::Authentication, refused.message).into(),
         })?;
-        session.set_keepalive(true, socket.ask_every().as_secs() as u32);
+        // libssh2 counts whole seconds: a question that comes a moment early would be left out.
+        session.set_keepalive(true, (socket.ask_every().as_secs() as u32).saturating_sub(1).max(1));
         Ok(Session { host: target.host.clone(), user: route.user.clone(), session, socket })
     }
 
@@ -321,6 +322,22 @@ impl SshPipe {
     }
 }
 
+impl SshPipe {
+    /// Waits until something comes, and asks for it again and again. The answer is waited for here, and nothing is read
+    /// meanwhile, as that would take it away unseen.
+    fn sign_of_life(&self, limit: Instant) -> io::Result<()> {
+        loop {
+            let waited = self.socket.ready(&self.session, limit.min(Instant::now() + self.socket.ask_every()));
+            match waited {
+                Err(error) if error.kind() == io::ErrorKind::TimedOut && Instant::now() < limit => {
+                    self.session.keepalive_send().map_err(io::Error::from)?;
+                }
+                waited => return waited,
+            }
+        }
+    }
+}
+
 impl Pipe for SshPipe {
     fn read(&mut self, buffer: &mut [u8], deadline: Instant) -> io::Result<Came> {
         let socket = self.socket.clone();
@@ -346,18 +363,8 @@ impl Pipe for SshPipe {
             }
             // A host that lives answers to the question whether it does, be its program ever so quiet.
             let limit = deadline.min(heard + self.socket.silence);
-            let waited = self.socket.ready(&self.session, limit.min(Instant::now() + self.socket.ask_every()));
-            let waited = match waited {
-                Err(error) if error.kind() == io::ErrorKind::TimedOut && Instant::now() < limit => {
-                    self.session.keepalive_send().map_err(io::Error::from)?;
-                    // The answer is waited for here: the next read would take it away unseen.
-                    self.socket.ready(&self.session, limit.min(Instant::now() + self.socket.ask_every()))
-                }
-                waited => waited,
-            };
-            match waited {
+            match self.sign_of_life(limit) {
                 Ok(()) => heard = Instant::now(),
-                Err(error) if error.kind() == io::ErrorKind::TimedOut && Instant::now() < limit => {}
                 Err(error) => {
                     if limit < deadline || heard.elapsed() >= self.socket.silence {
                         self.socket.give_up();
