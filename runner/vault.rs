@@ -46,7 +46,8 @@ impl Vault {
         let nowhere = |message: String| Diagnostic::error(Place::default(), message);
         let bytes = std::fs::read(path).map_err(|error| nowhere(format!("read `{}`: {error}", path.display())))?;
         if !bytes.starts_with(MAGIC.as_bytes()) {
-            return yaml::read(path);
+            // A pipe gives it but once.
+            return yaml::read_bytes(path, bytes);
         }
         let encrypted = String::from_utf8_lossy(&bytes);
         let plain =

@@ -282,3 +282,17 @@ fn links_lead_somewhere() {
     }
     assert!(broken.is_empty(), "{broken:?}");
 }
+
+/// `cargo run`, which the README begins with, has to know which of the programs is meant.
+#[test]
+fn cargo_run_runs_the_program() {
+    let metadata = std::process::Command::new(env!("CARGO"))
+        .args(["metadata", "--no-deps", "--offline", "--format-version", "1"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .expect("cargo");
+    let metadata: serde_json::Value = serde_json::from_slice(&metadata.stdout).expect("JSON");
+    let packages = metadata["packages"].as_array().expect("packages");
+    let own = packages.iter().find(|package| package["name"] == "kubeon-run").expect("the package");
+    assert_eq!(own["default_run"], "kubeon-run");
+}

@@ -350,20 +350,3 @@ fn a_mistake_on_the_command_line_has_a_status_of_its_own() {
     // Those that mean nothing here are taken all the same.
     assert_eq!(ran(&["site.yml", "--scp-extra-args", "-l 1000", "--sftp-extra-args=-f"]).code, 0);
 }
-
-#[test]
-fn files_that_are_not_there_are_told_before_anything_runs() {
-    let project = Project::new("h ansible_connection=local\n");
-    project.write(
-        "site.yml",
-        "- hosts: all\n  gather_facts: false\n  tasks: [{file: {path: \"{{ playbook_dir }}/seen\", state: touch}}]\n",
-    );
-    for (flag, path, code) in [("--private-key", "absent", 2), ("--limit", "@absent", 1)] {
-        let ran = project.run(&["site.yml", flag, path]);
-        assert_eq!((ran.code, ran.stdout.as_str()), (code, ""), "{ran:?}");
-        assert!(ran.stderr.contains(flag) && ran.stderr.contains("`absent`"), "{}", ran.stderr);
-    }
-    assert!(!project.path("seen").exists());
-    assert_eq!(project.run(&["site.yml"]).code, 0);
-    assert!(project.path("seen").exists());
-}

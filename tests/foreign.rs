@@ -18,6 +18,18 @@ impl Project {
         Project(folder)
     }
 
+    /// Runs the program under one of Ansible's names; returns the status and what was said.
+    fn called(&self, name: &str, arguments: &[&str]) -> (Option<i32>, String) {
+        let program = self.0.join(name);
+        if !program.exists() {
+            std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_kubeon-run"), &program).expect("a link");
+        }
+        let mut command = Command::new(&program);
+        command.current_dir(&self.0).env_clear().env("PATH", "/usr/bin:/bin").env("HOME", &self.0).args(arguments);
+        let output = command.output().expect("the program starts");
+        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
     fn run(&self, arguments: &[&str]) -> Output {
         Command::new(env!("CARGO_BIN_EXE_kubeon-run"))
             .current_dir(&self.0)
@@ -212,19 +224,7 @@ fn what_can_not_be_run_is_refused_before_anything_runs() {
 #[test]
 fn under_ansible_s_name_it_runs_one_module() {
     let project = Project::new("adhoc", &[("roles/hello/tasks/main.yml", "- debug: {msg: \"hello {{ who }}\"}\n")]);
-    let ansible = project.0.join("ansible");
-    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_kubeon-run"), &ansible).expect("a link");
-    let run = |arguments: &[&str]| {
-        let output = Command::new(&ansible)
-            .current_dir(&project.0)
-            .args(arguments)
-            .env_clear()
-            .env("PATH", "/usr/bin:/bin")
-            .env("HOME", &project.0)
-            .output()
-            .expect("the program starts");
-        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
-    };
+    let run = |arguments: &[&str]| project.called("ansible", arguments);
     assert_eq!(run(&["localhost", "-a", "printf 'a b'"]), (Some(0), "localhost | CHANGED | rc=0 >>\na b\n".into()));
     let (status, said) =
         run(&["all", "-i", "a,b,", "-c", "local", "-m", "copy", "-a", "content=x dest=seen mode=0600", "-o"]);
@@ -251,14 +251,7 @@ fn under_ansible_s_name_it_runs_one_module() {
 #[test]
 fn under_ansible_inventory_s_name_it_shows_what_is_asked_for_alone() {
     let project = Project::new("asked", &[("hosts", "a\n")]);
-    let program = project.0.join("ansible-inventory");
-    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_kubeon-run"), &program).expect("a link");
-    let shows = |arguments: &[&str]| {
-        let mut command = Command::new(&program);
-        command.current_dir(&project.0).env_clear().env("HOME", &project.0).args(["-i", "hosts"]).args(arguments);
-        let output = command.output().expect("the program starts");
-        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
-    };
+    let shows = |arguments: &[&str]| project.called("ansible-inventory", &[&["-i", "hosts"], arguments].concat());
     let nothing = (Some(5), String::new());
     assert_eq!(shows(&[]), nothing);
     assert_eq!(shows(&["--list", "--graph"]), nothing);

@@ -22,7 +22,8 @@ pub fn read(given: &[String], vault: &Vault) -> Result<Map, Problem> {
     let mut vars = Map::new();
     for text in given {
         if let Some(file) = text.strip_prefix('@') {
-            if !Path::new(file).is_file() {
+            // A pipe serves, too: `-e @<(sops -d secrets.yml)`.
+            if !Path::new(file).exists() || Path::new(file).is_dir() {
                 let what = if Path::new(file).is_dir() { "is a folder" } else { "is not there" };
                 return Err(Problem::new(format!("--extra-vars: the file `{file}` {what}")));
             }

@@ -34,6 +34,14 @@ pub struct Parsed {
 pub fn read(path: &Path) -> Result<Parsed, Diagnostic> {
     let bytes = std::fs::read(path)
         .map_err(|error| Diagnostic::error(Place::default(), format!("read `{}`: {error}", path.display())))?;
+    read_bytes(path, bytes)
+}
+
+/// Reads what a file holds.
+///
+/// # Errors
+/// When it is not UTF-8, or is not YAML.
+pub fn read_bytes(path: &Path, bytes: Vec<u8>) -> Result<Parsed, Diagnostic> {
     let text = String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         let text = String::from_utf8_lossy(error.as_bytes()).into_owned();

@@ -26,3 +26,19 @@ fn what_is_typed_wrong_is_told_and_nothing_else() {
     }
     assert!(!project.0.join("marker").exists(), "something ran");
 }
+
+#[test]
+fn variables_come_through_a_pipe() {
+    let play = "- hosts: all\n  gather_facts: false\n  tasks: [{file: {path: \"{{ made }}\", state: touch}}]\n";
+    let project = Project::new("pipe", &[("site.yml", play)]);
+    let pipe = project.0.join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo").success());
+    let writer = {
+        let pipe = pipe.clone();
+        std::thread::spawn(move || std::fs::write(pipe, "made: marker\n"))
+    };
+    let (status, stderr) = project.run(&["-e", "@pipe"]);
+    assert_eq!(status, Some(0), "{stderr}");
+    assert!(project.0.join("marker").exists());
+    writer.join().expect("a thread").expect("the pipe is read");
+}
