@@ -3,8 +3,7 @@
 
 mod common;
 
-use common::gpu::{Site, changed_nothing, map, name, table_has, timed};
-use serde_json::{Value, json};
+use common::gpu::{Site, changed_nothing, map, table_has, timed};
 
 const HOSTS: [&str; 5] = ["gpu1", "gpu2", "gpu3", "gpu4", "gpu5"];
 const WAVES: &str = r#"{"gpu_waves": [1, 1, 2, 1], "gpu_watch_s": 6, "gpu_settle_wait_s": 9}"#;
@@ -22,74 +21,10 @@ fn a_wave_that_does_harm_is_put_back_and_is_the_last_one() {
     a_node_is_drained_and_comes_back(&site);
 }
 
-/// The very first host of a fleet that never had GPUs: it is as it was, and so are the others and the cluster.
-#[test]
-fn a_canary_that_comes_to_harm_is_put_back_and_nothing_else_is_touched() {
-    let site = Site::up(&["gpu1:gpu", "gpu2:gpu", "gpu3:gpu"]);
-    timed("start a cluster, join 3 nodes", || site.fleet.cluster_up(&HOSTS[..3]));
-    pod(&site, "touchy", "gpu1", "test ! -e /host/usr/bin/nvidia-ctk");
-    pod(&site, "steady", "gpu1", "true");
-    let (before, steady) = (site.disks(&HOSTS[..3]), identity(&site, "steady"));
-    let since = ["gpu2", "gpu3"].map(|host| site.started(host));
-
-    let run = site.run("playbooks/gpu.yml", &["-e", "gpu_watch_s=6 gpu_settle_wait_s=9"]).ended(2);
-    table_has(&run, "gpu1", &["gpu1", "1", "550.163.01", "-", "-", "-", "FAILED"]);
-    for host in ["gpu2", "gpu3"] {
-        table_has(&run, host, &["-", "-", "-", "-", "-", "-", "not reached"]);
-        assert_eq!(run.count(host, "changed"), 0, "{}", run.stdout);
-    }
-    assert!(run.stdout.contains("default/touchy; the host was put back as it was"), "{}", run.stdout);
-    site.disks_are(&before);
-    assert_eq!(["gpu2", "gpu3"].map(|host| site.started(host)), since, "containerd was restarted");
-    assert!(site.labelled().is_empty(), "{:?}", site.labelled());
-    assert_eq!(site.applied(), Vec::<String>::new());
-    HOSTS[..3].iter().for_each(|host| assert_eq!(site.runtime(host), "runc", "{host}"));
-    is_ready(&site, "touchy");
-    assert_eq!(identity(&site, "steady"), steady, "a pod that runs did not survive");
-}
-
-/// Runs a pod on a node, which is ready while `probe` succeeds. The host's files are below `/host`.
-fn pod(site: &Site, pod: &str, node: &str, probe: &str) {
-    let manifest = json!({
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": pod},
-        "spec": {
-            "nodeName": node,
-            "terminationGracePeriodSeconds": 0,
-            "volumes": [{"name": "host", "hostPath": {"path": "/"}}],
-            "containers": [{
-                "name": "shell",
-                "image": "lab.kubeon.run/shell:1",
-                "command": ["sleep", "10000"],
-                "volumeMounts": [{"name": "host", "mountPath": "/host"}],
-                "readinessProbe": {
-                    "exec": {"command": ["sh", "-c", probe]}, "periodSeconds": 1, "failureThreshold": 1,
-                },
-            }],
-        },
-    });
-    let path = site.fleet.folder().join("pod.json");
-    std::fs::write(&path, manifest.to_string()).expect("a writable folder");
-    site.fleet.kubectl(&["apply", "--filename", path.to_str().expect("UTF-8")]);
-    is_ready(site, pod);
-}
-
-fn is_ready(site: &Site, pod: &str) {
-    site.fleet.kubectl(&["wait", &format!("pod/{pod}"), "--for=condition=Ready", "--timeout=60s"]);
-}
-
-/// Returns what tells a pod from its successors: its identity, and how often its container was started.
-fn identity(site: &Site, pod: &str) -> (Value, Value) {
-    let pods = site.fleet.objects(&["pods"]);
-    let pod = pods.iter().find(|one| name(one) == pod).expect("the pod is there");
-    (pod["metadata"]["uid"].clone(), pod["status"]["containerStatuses"][0]["restartCount"].clone())
-}
-
 fn a_first_run_stops_at_the_third_wave(site: &Site) {
-    pod(site, "steady", "gpu3", "true");
-    pod(site, "touchy", "gpu4", "test ! -e /host/usr/bin/nvidia-ctk");
-    let (steady, since) = (identity(site, "steady"), site.started("gpu5"));
+    site.pod("steady", "gpu3", "true");
+    site.pod("touchy", "gpu4", "test ! -e /host/usr/bin/nvidia-ctk");
+    let (steady, since) = (site.identity("steady"), site.started("gpu5"));
 
     let run = site.run("playbooks/gpu.yml", &["-e", WAVES]).ended(2);
     for host in ["gpu1", "gpu2"] {
@@ -114,8 +49,8 @@ fn a_first_run_stops_at_the_third_wave(site: &Site) {
         assert_eq!(site.runtime(host), "runc", "{host}");
     }
     assert_eq!(site.started("gpu5"), since, "containerd was restarted");
-    is_ready(site, "touchy");
-    assert_eq!(identity(site, "steady"), steady);
+    site.is_ready("touchy");
+    assert_eq!(site.identity("steady"), steady);
 }
 
 fn what_is_right_again_is_finished(site: &Site) {
@@ -128,7 +63,7 @@ fn what_is_right_again_is_finished(site: &Site) {
 
 /// A fleet that has its GPUs is changed, and the last of two waves does harm.
 fn what_an_earlier_run_made_is_kept(site: &Site) {
-    pod(site, "touchy", "gpu5", "grep -q 'default_runtime_name = \"nvidia\"' /host/etc/containerd/config.toml");
+    site.pod("touchy", "gpu5", "grep -q 'default_runtime_name = \"nvidia\"' /host/etc/containerd/config.toml");
     let before = site.disks(&["gpu4", "gpu5"]);
     let waves =
         r#"{"gpu_waves": [3, 2], "gpu_watch_s": 6, "gpu_settle_wait_s": 9, "containerd_mode": "runtime_class"}"#;
@@ -137,7 +72,7 @@ fn what_an_earlier_run_made_is_kept(site: &Site) {
     for (host, runtime) in [("gpu1", "runc"), ("gpu3", "runc"), ("gpu4", "nvidia"), ("gpu5", "nvidia")] {
         assert_eq!(site.runtime(host), runtime, "{host}:\n{}", run.stdout);
     }
-    is_ready(site, "touchy");
+    site.is_ready("touchy");
     assert_eq!(site.labelled().len(), 5);
     site.fleet.kubectl(&["delete", "pod", "touchy", "--wait"]);
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::lab::{Fleet, Run};
 
@@ -112,6 +112,44 @@ impl Site {
     pub fn applied(&self) -> Vec<String> {
         let objects = self.fleet.objects(&["daemonsets,configmaps,services,runtimeclasses", "--all-namespaces"]);
         objects.iter().map(name).filter(|name| name.contains("nvidia") || name.contains("kubeon-run")).collect()
+    }
+
+    /// Runs a pod on a node, which is ready while `probe` succeeds. The host's files are below `/host`.
+    pub fn pod(&self, pod: &str, node: &str, probe: &str) {
+        let manifest = json!({
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": pod},
+            "spec": {
+                "nodeName": node,
+                "terminationGracePeriodSeconds": 0,
+                "volumes": [{"name": "host", "hostPath": {"path": "/"}}],
+                "containers": [{
+                    "name": "shell",
+                    "image": "lab.kubeon.run/shell:1",
+                    "command": ["sleep", "10000"],
+                    "volumeMounts": [{"name": "host", "mountPath": "/host"}],
+                    "readinessProbe": {
+                        "exec": {"command": ["sh", "-c", probe]}, "periodSeconds": 1, "failureThreshold": 1,
+                    },
+                }],
+            },
+        });
+        let path = self.fleet.folder().join("pod.json");
+        std::fs::write(&path, manifest.to_string()).expect("a writable folder");
+        self.fleet.kubectl(&["apply", "--filename", path.to_str().expect("UTF-8")]);
+        self.is_ready(pod);
+    }
+
+    pub fn is_ready(&self, pod: &str) {
+        self.fleet.kubectl(&["wait", &format!("pod/{pod}"), "--for=condition=Ready", "--timeout=60s"]);
+    }
+
+    /// Returns what tells a pod from its successors: its identity, and how often its container was started.
+    pub fn identity(&self, pod: &str) -> (Value, Value) {
+        let pods = self.fleet.objects(&["pods"]);
+        let pod = pods.iter().find(|one| name(one) == pod).expect("the pod is there");
+        (pod["metadata"]["uid"].clone(), pod["status"]["containerStatuses"][0]["restartCount"].clone())
     }
 }
 
