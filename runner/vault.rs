@@ -3,25 +3,53 @@
 //! Source: the format's description in Ansible's documentation: PBKDF2-HMAC-SHA256 with 10,000 rounds gives a cipher
 //! key, a MAC key and a counter; AES-256-CTR encrypts, HMAC-SHA256 over the ciphertext guards it.
 
-use std::path::Path;
+mod seal;
 
-use aes::Aes256;
-use aes::cipher::{KeyIvInit, StreamCipher};
-use hmac::{Hmac, KeyInit, Mac};
-use sha2::Sha256;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
 
 use crate::report::secrets;
 use crate::source::{Diagnostic, FileId, Place};
 use crate::value::{Map, Str, Value};
 use crate::yaml::{self, Kind, Node, Parsed};
 
-const ROUNDS: u32 = 10_000;
 const MAGIC: &str = "$ANSIBLE_VAULT;";
+/// The id of what was encrypted under none.
+pub const DEFAULT_ID: &str = "default";
+/// How many digits stand on a line of a vaulted text.
+const LINE: usize = 80;
+
+static CURRENT: OnceLock<Arc<Vault>> = OnceLock::new();
+
+/// Makes these the passwords of the run, for lookups that read vaulted files.
+pub(crate) fn establish(vault: &Arc<Vault>) {
+    CURRENT.set(vault.clone()).ok();
+}
+
+/// Returns the passwords of the run; none before it begins.
+pub(crate) fn current() -> Arc<Vault> {
+    CURRENT.get().cloned().unwrap_or_default()
+}
+
+/// Returns whether these bytes are a vaulted text.
+pub fn is_vaulted(bytes: &[u8]) -> bool {
+    bytes.starts_with(MAGIC.as_bytes())
+}
 
 /// The passwords that were given, by their vault ids.
 #[derive(Default)]
 pub struct Vault {
     passwords: Vec<(String, String)>,
+    strict: bool,
+}
+
+/// What a vaulted text held.
+pub struct Opened {
+    pub plain: Vec<u8>,
+    /// The id that the text names.
+    pub id: String,
+    /// The password that opened it.
+    pub password: String,
 }
 
 /// Passwords are never shown.
@@ -38,6 +66,16 @@ impl Vault {
         self.passwords.push((id.to_owned(), password.to_owned()));
     }
 
+    /// From now on a text is opened only by passwords of its own id, as `vault_id_match` asks.
+    pub fn only_by_id(&mut self) {
+        self.strict = true;
+    }
+
+    /// Returns the ids and their passwords, in the order in which they were given.
+    pub fn passwords(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.passwords.iter().map(|(id, password)| (&**id, &**password))
+    }
+
     /// Reads a YAML file, decrypting it where the whole file is vaulted.
     ///
     /// # Errors
@@ -45,7 +83,7 @@ impl Vault {
     pub fn read_yaml(&self, path: &Path) -> Result<Parsed, Diagnostic> {
         let nowhere = |message: String| Diagnostic::error(Place::default(), message);
         let bytes = std::fs::read(path).map_err(|error| nowhere(format!("read `{}`: {error}", path.display())))?;
-        if !bytes.starts_with(MAGIC.as_bytes()) {
+        if !is_vaulted(&bytes) {
             // A pipe gives it but once.
             return yaml::read_bytes(path, bytes);
         }
@@ -93,10 +131,18 @@ impl Vault {
     /// # Errors
     /// A sentence for a person.
     pub fn decrypt(&self, text: &str) -> Result<Vec<u8>, String> {
+        self.open(text).map(|opened| opened.plain)
+    }
+
+    /// As [`Vault::decrypt`], and says what opened it.
+    ///
+    /// # Errors
+    /// A sentence for a person.
+    pub fn open(&self, text: &str) -> Result<Opened, String> {
         let mut lines = text.trim_start().lines();
         let header: Vec<&str> = lines.next().unwrap_or("").trim().split(';').collect();
         let id = match header[..] {
-            ["$ANSIBLE_VAULT", "1.1", "AES256"] => "default",
+            ["$ANSIBLE_VAULT", "1.1", "AES256"] => DEFAULT_ID,
             ["$ANSIBLE_VAULT", "1.2", "AES256", id] => id,
             ["$ANSIBLE_VAULT", version, cipher, ..] => {
                 return Err(format!("vault format {version} with {cipher} is not supported: re-encrypt it"));
@@ -109,44 +155,40 @@ impl Vault {
                     .to_owned(),
             );
         }
-        let body: String = lines.map(str::trim).collect();
-        let damaged = || "the vaulted text is damaged".to_owned();
-        let inner = unhex(&body).and_then(|bytes| String::from_utf8(bytes).ok()).ok_or_else(damaged)?;
-        let mut parts = inner.lines().map(unhex);
-        let mut part = || parts.next().flatten().ok_or_else(damaged);
-        let (salt, mac, cipher) = (part()?, part()?, part()?);
+        let sealed = seal::parse(&lines.map(str::trim).collect::<String>());
+        let sealed = sealed.ok_or_else(|| "the vaulted text is damaged".to_owned())?;
         let (first, others): (Vec<_>, Vec<_>) = self.passwords.iter().partition(|(name, _)| name == id);
+        let others = others.into_iter().filter(|_| !self.strict);
         for (_, password) in first.into_iter().chain(others) {
-            if let Some(plain) = open(password, &salt, &mac, &cipher) {
-                return Ok(plain);
+            if let Some(plain) = seal::open(password, &sealed) {
+                return Ok(Opened { plain, id: id.to_owned(), password: password.clone() });
             }
         }
         Err(format!("none of the vault passwords given decrypts it (its id is `{id}`)"))
     }
 }
 
-/// Decrypts; `None` when the password is another.
-fn open(password: &str, salt: &[u8], mac: &[u8], cipher: &[u8]) -> Option<Vec<u8>> {
-    let mut keys = [0; 80];
-    pbkdf2::pbkdf2_hmac::<Sha256>(password.as_bytes(), salt, ROUNDS, &mut keys);
-    let (cipher_key, rest) = keys.split_at(32);
-    let (mac_key, counter) = rest.split_at(32);
-    let mut check = <Hmac<Sha256> as KeyInit>::new_from_slice(mac_key).ok()?;
-    check.update(cipher);
-    check.verify_slice(mac).ok()?;
-    let mut plain = cipher.to_vec();
-    ctr::Ctr128BE::<Aes256>::new_from_slices(cipher_key, counter).ok()?.apply_keystream(&mut plain);
-    let padding = usize::from(*plain.last()?);
-    plain.truncate(plain.len().checked_sub(padding)?);
-    Some(plain)
-}
-
-fn unhex(text: &str) -> Option<Vec<u8>> {
-    let text = text.trim();
-    if !text.is_ascii() || !text.len().is_multiple_of(2) {
-        return None;
-    }
-    (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).ok()).collect()
+/// Encrypts: format 1.2 with an id, 1.1 without. Ends in a line break.
+///
+/// # Errors
+/// A sentence for a person, when there is no salt given and the system gives no random bytes.
+pub fn encrypt(plain: &[u8], id: &str, password: &str, salt: Option<&[u8]>) -> Result<String, String> {
+    secrets::register(password);
+    let random;
+    let salt = match salt {
+        Some(salt) => salt,
+        None => {
+            random = seal::random_salt()?;
+            &random
+        }
+    };
+    let digits = seal::seal(password, salt, plain);
+    let header = match id {
+        DEFAULT_ID => format!("{MAGIC}1.1;AES256\n"),
+        id => format!("{MAGIC}1.2;AES256;{id}\n"),
+    };
+    let lines = (0..digits.len()).step_by(LINE).map(|at| &digits[at..digits.len().min(at + LINE)]);
+    Ok(lines.fold(header, |text, line| text + line + "\n"))
 }
 
 /// Every text of a vaulted file is a secret.

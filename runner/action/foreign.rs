@@ -11,8 +11,6 @@ use crate::value::{Map, Value};
 
 /// The status of a shell, or of `env`, that finds no such program.
 const NO_PROGRAM: i64 = 127;
-/// The version that modules are told: that of the language.
-const VERSION: &str = "2.19.0";
 
 /// Runs such a module.
 pub(super) fn run(run: &ItemRun<'_>, foreign: &Foreign, args: &Map) -> Result<Map, Failure> {
@@ -87,7 +85,7 @@ fn arguments(run: &ItemRun<'_>, foreign: &Foreign, args: &Map) -> JsonMap<String
         "_ansible_syslog_facility": "LOG_USER",
         "_ansible_tmpdir": null,
         "_ansible_verbosity": run.world.options.verbosity,
-        "_ansible_version": VERSION,
+        "_ansible_version": crate::vars::language_version(),
     });
     if let Json::Object(told) = told {
         arguments.extend(told);

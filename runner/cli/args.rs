@@ -7,6 +7,7 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use super::doctor_args::DoctorArguments;
 use super::reach_args::VaultArguments;
 use super::run_args::RunArguments;
+use super::vault_args::VaultAction;
 
 /// Run Ansible-style playbooks over an inventory, in parallel over SSH; nothing is needed on the targets.
 #[derive(Debug, Parser)]
@@ -41,6 +42,12 @@ pub enum Command {
     /// Show the inventory, as ansible-inventory does.
     #[command(infer_long_args = true)]
     Inventory(InventoryArguments),
+    /// Write, change and show vaulted files and values, as ansible-vault does.
+    #[command(infer_long_args = true)]
+    Vault {
+        #[command(subcommand)]
+        action: VaultAction,
+    },
     /// Show a module's page, or the list of modules.
     Doc { module: Option<String> },
     /// Print the JSON schema of playbooks or of modules, for editors.

@@ -17,6 +17,10 @@ mod run_args;
 mod settings;
 mod tools;
 mod unfollowed;
+mod vault;
+mod vault_args;
+mod vault_files;
+mod vault_passwords;
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -33,7 +37,15 @@ const EXIT_BAD_OPTIONS: u8 = 2;
 
 /// Runs the program.
 pub fn main() -> ExitCode {
-    main_of(words())
+    match called() {
+        Some(name)
+            if name.starts_with("ansible") && std::env::args_os().nth(1).is_some_and(|word| word == "--version") =>
+        {
+            tools::version(&name);
+            ExitCode::SUCCESS
+        }
+        Some(_) | None => main_of(words()),
+    }
 }
 
 /// Runs the program by other words than those of the command line.
@@ -45,6 +57,7 @@ pub fn main_of(words: Vec<OsString>) -> ExitCode {
         Some(Command::Doctor(doctor)) => doctor::doctor(*doctor),
         Some(Command::Adhoc(adhoc)) => run::adhoc(*adhoc),
         Some(Command::Inventory(inventory)) => tools::inventory(inventory),
+        Some(Command::Vault { action }) => vault::vault(action),
         Some(Command::Doc { module }) => tools::doc(module.as_deref()),
         Some(Command::Schema { what }) => tools::schema(what),
         Some(Command::Init { folder }) => tools::init(&folder),
@@ -83,6 +96,7 @@ fn words() -> Vec<OsString> {
         Some("ansible") => "adhoc",
         Some("ansible-inventory") => "inventory",
         Some("ansible-doc") => "doc",
+        Some("ansible-vault") => "vault",
         Some(_) | None => return words,
     };
     words.insert(1, command.into());

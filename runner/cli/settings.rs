@@ -5,15 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::config::Config;
-use super::reach_args::VaultArguments;
 use super::run_args::RunArguments;
-use super::{Problem, connect, extra_vars, prompt, unfollowed};
+use super::{Problem, connect, extra_vars, unfollowed, vault_passwords};
 use crate::execute::{Gathering, RunOptions, Strangers};
 use crate::inventory::Reading;
 use crate::playbook::{Keyword, Options, words};
 use crate::source::Diagnostic;
 use crate::vars::FactCache;
-use crate::vault::Vault;
 
 /// How many hosts are worked on at once unless somebody says otherwise: threads wait on sockets, not on cores.
 const DEFAULT_FORKS: usize = 50;
@@ -28,56 +26,6 @@ pub struct Settings {
     pub inventory: Vec<String>,
     /// Settings that are not followed.
     pub problems: Vec<Diagnostic>,
-}
-
-/// Gathers the vault passwords.
-pub fn vault(config: &Config, args: &VaultArguments) -> Result<Vault, Problem> {
-    let VaultArguments { ask_vault_pass: ask, vault_password_file: files, vault_id: ids } = args;
-    let mut vault = Vault::default();
-    let read = |source: &Path| vault_password(source).map_err(Problem::new);
-    let listed = config.get(&["ANSIBLE_VAULT_IDENTITY_LIST"], "defaults", "vault_identity_list").unwrap_or_default();
-    let listed = listed.split([',', '\n']).map(str::trim).filter(|id| !id.is_empty()).map(str::to_owned);
-    for id in &listed.chain(ids.iter().cloned()).collect::<Vec<_>>() {
-        let (name, source) = id.split_once('@').unwrap_or(("default", id));
-        let password = match source {
-            "prompt" | "prompt_ask_vault_pass" => {
-                prompt::password_once(&format!("Vault password ({name}):")).map_err(Problem::new)?
-            }
-            file => read(Path::new(file))?,
-        };
-        vault.add(name, &password);
-    }
-    let configured =
-        config.paths(&["ANSIBLE_VAULT_PASSWORD_FILE"], "defaults", "vault_password_file").unwrap_or_default();
-    let files = if files.is_empty() { &configured } else { files };
-    for file in files {
-        vault.add("default", &read(file)?);
-    }
-    if *ask || config.flag(&["ANSIBLE_ASK_VAULT_PASS"], "defaults", "ask_vault_pass", false)? {
-        vault.add("default", &prompt::password_once("Vault password:").map_err(Problem::new)?);
-    }
-    Ok(vault)
-}
-
-/// Reads a password's file; one that can be executed is asked.
-fn vault_password(path: &Path) -> Result<String, String> {
-    use std::os::unix::fs::PermissionsExt;
-    let path = crate::execute::home_expanded(path.to_owned());
-    let failed = |error: std::io::Error| format!("read the vault password from `{}`: {error}", path.display());
-    let executable = std::fs::metadata(&path).map_err(failed)?.permissions().mode() & 0o111 != 0;
-    let bytes = if executable {
-        let program = std::fs::canonicalize(&path).map_err(failed)?;
-        let output = std::process::Command::new(program).output().map_err(failed)?;
-        if !output.status.success() {
-            let said = String::from_utf8_lossy(&output.stderr);
-            return Err(format!("`{}` gave no vault password: {}", path.display(), said.trim()));
-        }
-        output.stdout
-    } else {
-        std::fs::read(&path).map_err(failed)?
-    };
-    let text = String::from_utf8_lossy(&bytes).trim_end_matches(['\r', '\n']).to_owned();
-    if text.is_empty() { Err(format!("the vault password in `{}` is empty", path.display())) } else { Ok(text) }
 }
 
 /// Returns the inventories to read: those named, else the configured ones, else `inventory/` of this folder.
@@ -119,7 +67,8 @@ pub fn gather(args: &RunArguments) -> Result<Settings, Problem> {
     let config = Config::find().map_err(Problem::new)?;
     crate::config::establish(&config);
     let reach = &args.reach;
-    let vault = Arc::new(vault(&config, &reach.vault)?);
+    let vault = Arc::new(vault_passwords::known(&config, &reach.vault)?);
+    crate::vault::establish(&vault);
     let extra_vars = Arc::new(extra_vars::read(&reach.extra_vars, &vault)?);
     let inventory = inventories(&config, reach.inventory.clone());
     let get = |variables: &[&str], section: &str, key: &str| config.get(variables, section, key);

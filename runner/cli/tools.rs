@@ -6,7 +6,7 @@ use clap::CommandFactory;
 
 use super::args::{Arguments, InventoryArguments, SchemaOf};
 use super::config::Config;
-use super::{Problem, extra_vars, settings, unfollowed};
+use super::{Problem, extra_vars, settings, unfollowed, vault_passwords};
 use crate::source::{Severity, nearest};
 use crate::{doc, inventory, report};
 
@@ -23,7 +23,7 @@ pub fn inventory(args: InventoryArguments) -> Result<u8, Problem> {
         _ => return Err(unknown("only one of `--list`, `--graph` and `--host` can be asked for at a time".to_owned())),
     }
     let config = Config::find().map_err(Problem::new)?;
-    let vault = settings::vault(&config, &args.vault)?;
+    let vault = vault_passwords::known(&config, &args.vault)?;
     if args.toml {
         return Err(Problem::usage("`--toml` is not written; `--yaml` shows the same"));
     }
@@ -81,6 +81,18 @@ fn python_json(value: &serde_json::Value) -> Result<String, Problem> {
     let mut serializer = serde_json::Serializer::with_formatter(&mut bytes, formatter);
     serde::Serialize::serialize(&sorted(value), &mut serializer).map_err(|error| Problem::new(error.to_string()))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Tells the versions where the program goes by one of Ansible's names: that of the language first, which is what
+/// programs look for.
+pub fn version(name: &str) {
+    let config = Config::find().ok().and_then(|config| config.path);
+    let config = config.map_or_else(|| "None".to_owned(), |path| path.display().to_string());
+    report::say(&format!(
+        "{name} [core {}]\n  config file = {config}\n  program = kubeon-run {}",
+        crate::vars::language_version(),
+        env!("CARGO_PKG_VERSION")
+    ));
 }
 
 pub fn doc(module: Option<&str>) -> Result<u8, Problem> {

@@ -56,6 +56,7 @@ settings! {
     CACHE_PLUGIN_TIMEOUT defaults.fact_caching_timeout [ANSIBLE_CACHE_PLUGIN_TIMEOUT] Number(86_400);
     COLLECTIONS_PATHS defaults.collections_path [ANSIBLE_COLLECTIONS_PATH]
         Paths(&["~/.ansible/collections", "/usr/share/ansible/collections"]);
+    DEFAULT_ASK_VAULT_PASS defaults.ask_vault_pass [ANSIBLE_ASK_VAULT_PASS] Flag(false);
     DEFAULT_BECOME privilege_escalation.become [ANSIBLE_BECOME] Flag(false);
     DEFAULT_BECOME_METHOD privilege_escalation.become_method [ANSIBLE_BECOME_METHOD] Text("sudo");
     DEFAULT_BECOME_USER privilege_escalation.become_user [ANSIBLE_BECOME_USER] Text("root");
@@ -75,16 +76,23 @@ settings! {
     DEFAULT_STRATEGY defaults.strategy [ANSIBLE_STRATEGY] Text("linear");
     DEFAULT_TIMEOUT defaults.timeout [ANSIBLE_TIMEOUT] Number(10);
     DEFAULT_TRANSPORT defaults.transport [ANSIBLE_TRANSPORT] Text("ssh");
+    DEFAULT_VAULT_ENCRYPT_IDENTITY defaults.vault_encrypt_identity [ANSIBLE_VAULT_ENCRYPT_IDENTITY] Nothing;
+    DEFAULT_VAULT_IDENTITY defaults.vault_identity [ANSIBLE_VAULT_IDENTITY] Text("default");
+    DEFAULT_VAULT_IDENTITY_LIST defaults.vault_identity_list [ANSIBLE_VAULT_IDENTITY_LIST] Texts;
+    DEFAULT_VAULT_ID_MATCH defaults.vault_id_match [ANSIBLE_VAULT_ID_MATCH] Flag(false);
     DEFAULT_VAULT_PASSWORD_FILE defaults.vault_password_file [ANSIBLE_VAULT_PASSWORD_FILE] Nothing;
     DEFAULT_VERBOSITY defaults.verbosity [ANSIBLE_VERBOSITY] Number(0);
     DIFF_ALWAYS diff.always [ANSIBLE_DIFF_ALWAYS] Flag(false);
     DISPLAY_SKIPPED_HOSTS defaults.display_skipped_hosts [ANSIBLE_DISPLAY_SKIPPED_HOSTS] Flag(true);
+    EDITOR defaults.editor [ANSIBLE_EDITOR EDITOR] Text("vi");
     ERROR_ON_MISSING_HANDLER defaults.error_on_missing_handler [ANSIBLE_ERROR_ON_MISSING_HANDLER] Flag(true);
     HOST_KEY_CHECKING defaults.host_key_checking [ANSIBLE_HOST_KEY_CHECKING] Flag(true);
+    PAGER defaults.pager [ANSIBLE_PAGER PAGER] Text("less");
     SHOW_CUSTOM_STATS defaults.show_custom_stats [ANSIBLE_SHOW_CUSTOM_STATS] Flag(false);
     TAGS_RUN tags.run [ANSIBLE_RUN_TAGS] Texts;
     TAGS_SKIP tags.skip [ANSIBLE_SKIP_TAGS] Texts;
     TASK_TIMEOUT defaults.task_timeout [ANSIBLE_TASK_TIMEOUT] Number(0);
+    VAULT_ENCRYPT_SALT defaults.vault_encrypt_salt [ANSIBLE_VAULT_ENCRYPT_SALT] Nothing;
 }
 
 /// Returns the setting of this name.

@@ -10,6 +10,12 @@ use crate::value::{Lazy, Map, Value};
 /// The version of ansible-core whose language this is, as `ansible_version` tells it.
 const LANGUAGE: (i64, i64, i64) = (2, 19, 0);
 
+/// Returns that version as text.
+pub fn language_version() -> String {
+    let (major, minor, revision) = LANGUAGE;
+    format!("{major}.{minor}.{revision}")
+}
+
 pub(super) const NAMES: &[&str] = &[
     "ansible_check_mode",
     "ansible_config_file",

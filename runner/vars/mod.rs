@@ -7,6 +7,7 @@ mod magic;
 use std::sync::Arc;
 
 pub use cache::FactCache;
+pub use magic::language_version;
 
 use crate::execute::{PlayRun, World};
 use crate::playbook::{Keyword, ParentKind, Role, Task};

@@ -14,6 +14,7 @@ pub(super) mod random;
 mod regexes;
 pub(super) mod strings;
 pub(super) mod time;
+mod vaults;
 mod yaml;
 
 use super::call::{Filter, find as find_callable};
@@ -29,6 +30,7 @@ const TABLES: &[&[Filter]] = &[
     regexes::FILTERS,
     strings::FILTERS,
     time::FILTERS,
+    vaults::FILTERS,
 ];
 
 pub(super) fn find(name: &str) -> Option<&'static Filter> {

@@ -3,14 +3,19 @@
 use std::process::Command;
 
 use super::{find_file, folders, searched};
+use crate::report::secrets;
 use crate::template::call::{Call, Lookup, callable};
 use crate::template::files::FileOptions;
 use crate::template::filters::paths::globbed;
 use crate::template::live::{Live, Result};
 use crate::value::Value;
+use crate::vault;
 
 pub(super) const LOOKUPS: &[Lookup] = &[
     callable("file", &["*", "lstrip", "rstrip"], file),
+    callable("unvault", &["*"], |call| {
+        terms(call)?.into_iter().map(|name| Ok(Live::from(read(call, "files", &name)?))).collect()
+    }),
     callable("env", &["*", "default"], env),
     callable("fileglob", &["*"], fileglob),
     callable("first_found", &["*", "files", "paths", "skip"], first_found),
@@ -19,13 +24,18 @@ pub(super) const LOOKUPS: &[Lookup] = &[
     callable("lines", &["*"], |call| run_each(call, true)),
 ];
 
-/// Reads a file that a lookup names.
+/// Reads a file that a lookup names, decrypted where it is vaulted.
 pub(super) fn read(call: &Call<'_>, sort: &str, name: &str) -> Result<String> {
     let templar = &call.context().templar;
     let Some(path) = find_file(templar, sort, name) else {
         return Err(call.fault(format!("no file `{name}`")).help(searched(templar, sort)));
     };
-    let bytes = std::fs::read(&path).map_err(|error| call.fault(format!("read `{}`: {error}", path.display())))?;
+    let mut bytes = std::fs::read(&path).map_err(|error| call.fault(format!("read `{}`: {error}", path.display())))?;
+    if vault::is_vaulted(&bytes) {
+        let plain = vault::current().decrypt(&String::from_utf8_lossy(&bytes));
+        bytes = plain.map_err(|message| call.fault(format!("decrypt `{}`: {message}", path.display())))?;
+        secrets::register(&String::from_utf8_lossy(&bytes));
+    }
     String::from_utf8(bytes).map_err(|_| call.fault(format!("`{}` is not UTF-8", path.display())))
 }
 

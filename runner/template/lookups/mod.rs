@@ -88,20 +88,11 @@ pub(super) fn settings(call: &Call<'_>, text: &str) -> Result<Vec<(String, Strin
     pairs.collect()
 }
 
-/// Why a lookup of this name is not there.
-fn refusal(name: &str) -> Option<&'static str> {
-    match name.rsplit('.').next().unwrap_or(name) {
-        "unvault" => Some("a vaulted file is decrypted when `vars_files` or `include_vars` reads it"),
-        _ => None,
-    }
-}
-
 fn unknown(name: &str) -> TemplateError {
     let error = TemplateError::new(Default::default(), format!("no lookup named `{name}`"));
-    match (refusal(name), nearest(name, names())) {
-        (Some(help), _) => error.help(help),
-        (None, Some(near)) => error.help(format!("did you mean `{near}`?")),
-        (None, None) => error,
+    match nearest(name, names()) {
+        Some(near) => error.help(format!("did you mean `{near}`?")),
+        None => error,
     }
 }
 
