@@ -24,6 +24,9 @@ struct Case {
     cluster: Value,
     /// What somebody has pasted.
     text: Option<String>,
+    /// Public reports of it, as `owner/repository#number`; each is named by a diagnosis that comes out.
+    #[serde(default)]
+    reports: Vec<String>,
     /// Every diagnosis that must come out, and no other.
     found: BTreeSet<String>,
     /// The first broken link.
@@ -151,6 +154,47 @@ fn every_diagnosis_is_found_by_a_case() {
     assert!(poor.is_empty(), "no case in tests/doctor finds {poor:?}");
     let mut ids = BTreeSet::new();
     assert!(table::all().all(|one| ids.insert(one.id)), "two diagnoses have one id");
+}
+
+fn reports(cases: &[Case]) -> BTreeSet<&str> {
+    cases.iter().flat_map(|case| &case.reports).map(String::as_str).collect()
+}
+
+/// Whatever was reported in public, and is said to be known, is recognised by a case that names the report.
+#[test]
+fn every_known_report_is_recognised_by_a_case() {
+    let mut cases = read::<Vec<Case>>("hosts.yml");
+    cases.extend(read::<Vec<Case>>("clusters.yml"));
+    cases.extend(read::<Vec<Case>>("texts.yml"));
+    let shown = reports(&cases);
+    let known: BTreeSet<String> = read("reports.yml");
+    let missing: Vec<&String> = known.iter().filter(|report| !shown.contains(report.as_str())).collect();
+    assert!(missing.is_empty(), "no case in tests/doctor names {missing:?}");
+    for case in &cases {
+        let named: BTreeSet<&str> =
+            table::all().filter(|one| case.found.contains(one.id)).flat_map(|one| one.issues.iter().copied()).collect();
+        let strange: Vec<&String> = case.reports.iter().filter(|report| !named.contains(report.as_str())).collect();
+        assert!(strange.is_empty(), "{}: no diagnosis that it finds names {strange:?}", case.about);
+    }
+}
+
+/// Reports of that page whose texts could not be had: nothing says what they tell, so that no case can.
+const NOT_READ: [&str; 10] = ["8", "68", "126", "188", "222", "555", "1080", "1213", "1328", "1430"];
+
+/// The list of what is known holds whatever the page on how GPUs fail lists, where that page is at hand.
+#[test]
+fn the_known_reports_are_those_of_the_page_on_failures() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/NVIDIA.md");
+    let Ok(text) = std::fs::read_to_string(page) else { return };
+    let listed = text.split("## Failures to recognise and explain").nth(1).expect("the page has the list");
+    let listed = listed.split("## ").next().unwrap_or_default();
+    let known: BTreeSet<String> = read("reports.yml");
+    let numbers: BTreeSet<&str> = known.iter().filter_map(|report| report.split('#').nth(1)).collect();
+    let words = listed.split(|letter: char| letter.is_whitespace() || letter == ',');
+    let of_page =
+        words.filter_map(|word| word.split_once('#')).map(|(_, number)| number.trim_end_matches(['.', ';', ')', ':']));
+    let missing: Vec<&str> = of_page.filter(|number| !numbers.contains(number) && !NOT_READ.contains(number)).collect();
+    assert!(missing.is_empty(), "tests/doctor/reports.yml does not hold {missing:?}");
 }
 
 /// Every message by itself leads to the diagnosis that has it.

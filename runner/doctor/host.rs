@@ -28,6 +28,12 @@ pub fn examine(name: &str, seen: &Evidence) -> Subject {
     subject
 }
 
+/// Returns the numbers that a version begins with, for comparing: of `1.7.24~ds1` 1, 7 and 24.
+pub fn numbers(version: &str) -> Vec<u32> {
+    let plain = version.trim_start_matches('v').split(|letter: char| !letter.is_ascii_digit() && letter != '.').next();
+    plain.unwrap_or_default().split('.').map_while(|part| part.parse().ok()).collect()
+}
+
 /// Judges a host that could not be examined.
 pub fn unexamined(name: &str, unreachable: bool, message: &str) -> Subject {
     let diagnosis = if unreachable { table::UNREACHABLE } else { table::NOT_EXAMINED };

@@ -4,6 +4,7 @@ use kubeon_modules::cluster_evidence::{Cluster, Node, Plugin, Pod};
 use kubeon_modules::evidence::Evidence;
 use serde_json::Value;
 
+use super::super::host::numbers;
 use super::super::{Finding, Link, Severity, Subject, table, text};
 
 /// The label that GPU nodes have.
@@ -23,6 +24,7 @@ pub fn examine(subject: &mut Subject, seen: Option<&Evidence>, node: &Node, clus
     }
     placement(subject, node, cluster, &here);
     if !here.is_empty() {
+        by_cdi(subject, seen, cluster, &here);
         running(subject, seen, cluster, &here);
     }
     let silent = here.is_empty() && !cluster.plugins.is_empty() && node.offered() == 0;
@@ -279,6 +281,26 @@ fn not_default(subject: &mut Subject, seen: Option<&Evidence>, cluster: &Cluster
     }
 }
 
+/// Devices that are told of by CDI need a runtime that can read what the toolkit writes.
+fn by_cdi(subject: &mut Subject, seen: Option<&Evidence>, cluster: &Cluster, here: &[&Pod]) {
+    let Some(seen) = seen.filter(|seen| seen.containerd.kind == "containerd") else { return };
+    let here = |plugin: &&Plugin| here.iter().any(|pod| pod.plugin.as_ref() == Some(&plugin.name));
+    let strategy = cluster.plugins.iter().filter(here).filter_map(|plugin| plugin.env.get("DEVICE_LIST_STRATEGY"));
+    let Some(strategy) = strategy.into_iter().find(|strategy| strategy.contains("cdi")) else { return };
+    let Some(toolkit) = seen.toolkit.packages.get("nvidia-container-toolkit-base") else { return };
+    let runtime = &seen.containerd.version;
+    if numbers(toolkit) >= vec![1, 19, 1] && !runtime.is_empty() && numbers(runtime) < vec![1, 7, 16] {
+        let told = format!("containerd {runtime}, toolkit {toolkit}, DEVICE_LIST_STRATEGY={strategy}");
+        subject.find(Finding::new(table::CDI_TOO_NEW, told));
+    }
+}
+
+/// Returns what the kubelet says of having lost the device plugin.
+fn lost(seen: Option<&Evidence>) -> Option<Finding> {
+    let said = text::explain(&seen?.kubelet.journal.join("\n"));
+    said.into_iter().find(|finding| finding.diagnosis.id == table::PLUGIN_LOST.id)
+}
+
 /// Compares what the node offers with what the host has.
 fn offer(subject: &mut Subject, seen: Option<&Evidence>, node: &Node, here: &[&Pod]) {
     let offered = node.offered();
@@ -296,8 +318,13 @@ fn offer(subject: &mut Subject, seen: Option<&Evidence>, node: &Node, here: &[&P
     let has = has.or_else(|| node.capacity.get("nvidia.com/gpu").and_then(|count| count.parse().ok()));
     match has {
         _ if offered == 0 => {
-            if subject.broken().is_none() || !here.is_empty() {
-                subject.find(Finding::new(table::ALLOCATABLE_NONE, told));
+            let runs = !here.is_empty() && here.iter().all(|pod| pod.ready);
+            match lost(seen).filter(|_| runs && subject.broken().is_none()) {
+                Some(finding) => subject.find(finding.also(told)),
+                None if subject.broken().is_none() || !here.is_empty() => {
+                    subject.find(Finding::new(table::ALLOCATABLE_NONE, told));
+                }
+                None => {}
             }
         }
         Some(has) if offered < has && !mig => {

@@ -84,6 +84,12 @@ pub fn toolkit(seen: &Evidence, subject: &mut Subject) {
     for fault in &toolkit.faults {
         subject.find(Finding::new(table::TOOLKIT_CONFIG, fault).in_file("/etc/nvidia-container-runtime/config.toml"));
     }
+    let named = toolkit.packages.get("nvidia-container-toolkit");
+    if seen.nvidia.get("platform").is_some_and(|platform| platform == "tegra")
+        && let Some(version) = named.filter(|version| super::numbers(version) < vec![1, 11])
+    {
+        subject.find(Finding::new(table::TEGRA_TOOLKIT, format!("nvidia-container-toolkit {version} on a Tegra")));
+    }
     let version = toolkit.packages.get("nvidia-container-toolkit-base").or_else(|| toolkit.packages.values().next());
     let version = version.map(|version| format!("{version}, ")).unwrap_or_default();
     subject.fine(Link::Toolkit, format!("{version}{runtime}"));

@@ -79,7 +79,7 @@ super::diagnoses! {
         fix: "give it `runtime_type = \"io.containerd.runc.v2\"`; gpu.yml writes the whole table",
         step: Some(Step::Containerd),
         says: &["container.Runtime.Name must be set"],
-        issues: &[],
+        issues: &["NVIDIA/nvidia-container-toolkit#1956"],
     }
     OLD_RUNTIME_TYPE {
         id: "containerd-runtime-type-of-old",
@@ -164,7 +164,13 @@ super::diagnoses! {
         fix: "k3s and RKE2: install the toolkit, then restart them; they find it by themselves, and `--default-runtime nvidia` makes it the default. k0s: a file of its own in /etc/k0s/containerd.d, with the tables in that very file. MicroK8s: `microk8s enable nvidia`",
         step: None,
         says: &[],
-        issues: &["k3s-io/k3s#8248", "k3s-io/k3s#4391", "rancher/rke2#822", "k0sproject/k0s#6547"],
+        issues: &[
+            "k3s-io/k3s#8248",
+            "k3s-io/k3s#4391",
+            "rancher/rke2#822",
+            "k0sproject/k0s#6547",
+            "k0sproject/k0s#4558",
+        ],
     }
     TEMPLATE {
         id: "containerd-template-replaced",
@@ -200,7 +206,12 @@ super::diagnoses! {
         fix: "make it the default, or give the device plugin `runtimeClassName: nvidia`: gpu.yml does one or the other (`containerd_mode`)",
         step: Some(Step::Containerd),
         says: &[],
-        issues: &["NVIDIA/k8s-device-plugin#406", "NVIDIA/k8s-device-plugin#478"],
+        issues: &[
+            "NVIDIA/k8s-device-plugin#406",
+            "NVIDIA/k8s-device-plugin#478",
+            "NVIDIA/k8s-device-plugin#107",
+            "NVIDIA/k8s-device-plugin#275",
+        ],
     }
     DOCKER {
         id: "containerd-is-docker",
@@ -225,6 +236,30 @@ super::diagnoses! {
         step: None,
         says: &["level=info msg=\"Sending SIGHUP signal to containerd\"", "level=info msg=\"Successfully signaled containerd\""],
         issues: &["NVIDIA/gpu-operator#594", "NVIDIA/gpu-operator#712", "NVIDIA/gpu-operator#991"],
+    }
+    RESTART_TAKES_PODS {
+        id: "containerd-restart-recreates-pods",
+        link: Link::Containerd,
+        severity: Severity::Warning,
+        owner: Owner::Distribution,
+        what: "a restart of the distribution's service starts the node's pods anew",
+        why: "RKE2 1.24.9 and some of its kin give pods another sandbox when they are restarted; what restarts them from within a pod, as the operator's toolkit does, begins again and again",
+        fix: "upgrade the distribution; until then drain the node before its runtime is changed (`-e gpu_drain=true`), and set `toolkit.enabled=false` in the operator's values",
+        step: None,
+        says: &["Pod sandbox changed, it will be killed and re-created"],
+        issues: &["rancher/rke2#3723"],
+    }
+    CTR_IS_NOT_CRI {
+        id: "containerd-asked-past-its-cri",
+        link: Link::Containerd,
+        severity: Severity::Note,
+        owner: Owner::Host,
+        what: "`ctr run` does not use the runtimes that containerd's configuration gives to Kubernetes",
+        why: "they belong to the CRI plugin; a container that is started past it goes through runc, and sees no GPU",
+        fix: "nothing is wrong with the node by that: try `ctr run --gpus 0`, or `--runc-binary /usr/bin/nvidia-container-runtime -e NVIDIA_VISIBLE_DEVICES=all`, or a pod",
+        step: None,
+        says: &["ctr: *exec: \"nvidia-smi\": executable file not found"],
+        issues: &["containerd/containerd#5583"],
     }
     CONTAINERD_DOWN {
         id: "containerd-not-running",

@@ -218,7 +218,7 @@ super::diagnoses! {
         why: "nothing on this host can talk to the GPU",
         fix: "install NVIDIA's driver: the distribution's package, NVIDIA's repository, or NVIDIA-Linux-….run, which gpu.yml runs with `-e nvidia_driver_runfile=FILE`",
         step: None,
-        says: &["nvidia-smi: command not found", "exec: \"nvidia-smi\": executable file not found"],
+        says: &["nvidia-smi: command not found", "nvidia-smi: not found", "failed to run command 'nvidia-smi'"],
         issues: &[],
     }
     OLD_DRIVER {
@@ -267,7 +267,7 @@ super::diagnoses! {
             "could not create symlinks for device nodes",
             "nvidia-container-cli: device error: /dev/nvidia",
         ],
-        issues: &["NVIDIA/gpu-operator#485"],
+        issues: &["NVIDIA/gpu-operator#485", "NVIDIA/gpu-operator#2685"],
     }
     FABRIC {
         id: "driver-fabric-not-ready",
@@ -315,7 +315,12 @@ super::diagnoses! {
         fix: "reboot the host, or stop all that uses the GPU and load the module anew; hold the driver's packages, so that they are upgraded when you choose",
         step: None,
         says: &["Driver/library version mismatch"],
-        issues: &["NVIDIA/k8s-device-plugin#221"],
+        issues: &[
+            "NVIDIA/k8s-device-plugin#221",
+            "NVIDIA/k8s-device-plugin#1431",
+            "NVIDIA/gpu-operator#898",
+            "NVIDIA/nvidia-container-toolkit#394",
+        ],
     }
     NO_LIBRARY {
         id: "library-missing",

@@ -149,7 +149,7 @@ super::diagnoses! {
         fix: "add a toleration of that taint to the DaemonSet, or take the taint off: `kubectl taint node NODE KEY-`",
         step: None,
         says: &["node(s) had untolerated taint", "node(s) had taints that the pod didn't tolerate", "node(s) had taint {"],
-        issues: &[],
+        issues: &["NVIDIA/k8s-device-plugin#421"],
     }
     POD_LOST_GPU {
         id: "pod-lost-its-gpu",
@@ -226,8 +226,36 @@ super::diagnoses! {
         why: "containerd's default is another runtime and the pod names no RuntimeClass: the GPU is counted as taken, and the container does not see it",
         fix: "add `runtimeClassName: nvidia` to the pod, or make NVIDIA's runtime the default (`containerd_mode: default`)",
         step: None,
-        says: &["No supported gpu backend found", "no CUDA-capable device is detected"],
-        issues: &["bottlerocket-os/bottlerocket#3849"],
+        says: &[
+            "No supported gpu backend found",
+            "no CUDA-capable device is detected",
+            "exec: \"nvidia-smi\": executable file not found",
+        ],
+        issues: &["bottlerocket-os/bottlerocket#3849", "NVIDIA/gpu-operator#1374"],
+    }
+    POD_BEFORE_PLUGIN {
+        id: "pod-started-before-the-plugin",
+        link: Link::Pod,
+        severity: Severity::Warning,
+        owner: Owner::Cluster,
+        what: "the kubelet has no record of the devices that it gave out",
+        why: "so it is on a new node; where it was lost (somebody removed kubelet_internal_checkpoint), older kubelets start pods that have a GPU before the device plugin is back, and they run without it",
+        fix: "delete such pods, others come with their GPU; do not remove that file, and upgrade the kubelet: since 1.27 it refuses them instead",
+        step: None,
+        says: &["kubelet_internal_checkpoint*checkpoint is not found"],
+        issues: &["kubernetes/kubernetes#116125"],
+    }
+    POD_SEES_ALL {
+        id: "pod-sees-gpus-that-it-did-not-ask-for",
+        link: Link::Pod,
+        severity: Severity::Warning,
+        owner: Owner::Cluster,
+        what: "a container is told of all GPUs of its node",
+        why: "with NVIDIA's runtime as the default, images that are made for CUDA (`NVIDIA_VISIBLE_DEVICES=all`) see every GPU in pods that ask for none, and use those of others",
+        fix: "let only pods that ask for it have that runtime (`-e containerd_mode=runtime_class`), or tell of GPUs by volumes (`-e device_list_strategy=volume-mounts`) and set `accept-nvidia-visible-devices-envvar-when-unprivileged = false` in /etc/nvidia-container-runtime/config.toml; in one pod set NVIDIA_VISIBLE_DEVICES to `void`",
+        step: None,
+        says: &["NVIDIA_VISIBLE_DEVICES=all"],
+        issues: &["NVIDIA/k8s-device-plugin#87", "NVIDIA/k8s-device-plugin#61"],
     }
     POD_INSUFFICIENT {
         id: "pod-finds-no-free-gpu",

@@ -35,6 +35,7 @@ pub const GENERAL: &[&Diagnosis] = &[
     NOT_OFFERED,
     RUNTIME_FAILS,
     RESTARTS,
+    RESTART_TAKES_PODS,
     CONTAINERD_DOWN,
     CRI_BROKEN,
     CRI_SILENT,
@@ -45,4 +46,6 @@ pub const GENERAL: &[&Diagnosis] = &[
     KUBELET_CRI,
     NODE_NOT_READY,
     POD_ADMISSION,
+    POD_BEFORE_PLUGIN,
+    POD_SEES_ALL,
 ];

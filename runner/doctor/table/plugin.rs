@@ -101,7 +101,7 @@ super::diagnoses! {
         fix: "give it a nodeSelector for GPU nodes, and take the label off this one; gpu.yml's has one",
         step: None,
         says: &[],
-        issues: &["NVIDIA/k8s-device-plugin#45"],
+        issues: &["NVIDIA/k8s-device-plugin#45", "NVIDIA/k8s-device-plugin#9", "NVIDIA/k8s-device-plugin#117"],
     }
     PLUGIN_MIG {
         id: "plugin-mig-strategy",
@@ -269,6 +269,21 @@ super::diagnoses! {
         step: None,
         says: &[],
         issues: &[],
+    }
+    PLUGIN_LOST {
+        id: "plugin-lost-by-the-kubelet",
+        link: Link::Allocatable,
+        severity: Severity::Error,
+        owner: Owner::Cluster,
+        what: "the kubelet has lost the device plugin and was not told of it again",
+        why: "the plugin was started while the kubelet made its socket, ended at once and did not register a second time",
+        fix: "delete the device plugin's pod on that node; on Bottlerocket upgrade to a release whose plugin waits for the kubelet's socket",
+        step: None,
+        says: &[
+            "ListAndWatch ended unexpectedly for device plugin*nvidia.com/",
+            "Resource \"nvidia.com/gpu\" was requested but not registered",
+        ],
+        issues: &["bottlerocket-os/bottlerocket#4250", "kubernetes/kubernetes#121994"],
     }
     ALLOCATABLE_NONE {
         id: "allocatable-none",

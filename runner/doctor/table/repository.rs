@@ -52,8 +52,12 @@ super::diagnoses! {
         why: "apt keeps its old index and ends well, and newer packages never come",
         fix: "fetch the current key; gpu.yml does, and pins its fingerprint. Where the key is current, set the host's clock",
         step: Some(Step::Repository),
-        says: &["EXPKEYSIG", "KEYEXPIRED"],
-        issues: &["NVIDIA/nvidia-docker#837"],
+        says: &["EXPKEYSIG", "KEYEXPIRED", "NVIDIA CORPORATION (Open Source Projects)*[expired: "],
+        issues: &[
+            "NVIDIA/nvidia-docker#837",
+            "NVIDIA/nvidia-docker#1524",
+            "NVIDIA/libnvidia-container#109",
+        ],
     }
     REPO_NO_KEY {
         id: "repository-key-missing",
@@ -71,7 +75,11 @@ super::diagnoses! {
             "apt-key: command not found",
             "unsupported filetype",
         ],
-        issues: &["NVIDIA/nvidia-container-toolkit#81", "NVIDIA/nvidia-container-toolkit#409"],
+        issues: &[
+            "NVIDIA/nvidia-container-toolkit#81",
+            "NVIDIA/nvidia-container-toolkit#409",
+            "NVIDIA/libnvidia-container#301",
+        ],
     }
     REPO_RPM_KEY {
         id: "repository-rpm-signature",
@@ -236,6 +244,30 @@ super::diagnoses! {
         ],
         issues: &["NVIDIA/nvidia-container-toolkit#830", "NVIDIA/nvidia-container-toolkit#59"],
     }
+    TEGRA_TOOLKIT {
+        id: "toolkit-too-old-for-tegra",
+        link: Link::Toolkit,
+        severity: Severity::Error,
+        owner: Owner::ToolkitPackage,
+        what: "the toolkit is too old for the GPU of a Tegra",
+        why: "before 1.11 it serves GPUs on the PCI bus alone, so that the device plugin finds none in its container",
+        fix: "install all four packages in a version since 1.11",
+        step: Some(Step::Repository),
+        says: &[],
+        issues: &["NVIDIA/k8s-device-plugin#377"],
+    }
+    CDI_TOO_NEW {
+        id: "toolkit-cdi-newer-than-the-runtime",
+        link: Link::Toolkit,
+        severity: Severity::Error,
+        owner: Owner::ToolkitPackage,
+        what: "the toolkit writes specifications of CDI 0.7, and the container runtime reads older ones alone",
+        why: "toolkit 1.19.1 and newer do so, and containerd before 1.7.16, or a Podman of its time, knows no such field: no device is found by its name",
+        fix: "upgrade the container runtime, use `device_list_strategy: envvar`, or install an older toolkit (`-e nvidia_toolkit_version=1.18.2-1`)",
+        step: None,
+        says: &["unknown field \"additionalGids\""],
+        issues: &["NVIDIA/nvidia-container-toolkit#1940", "NVIDIA/nvidia-container-toolkit#1860"],
+    }
     CDI_UNRESOLVED {
         id: "toolkit-cdi-devices-unknown",
         link: Link::Toolkit,
@@ -252,7 +284,7 @@ super::diagnoses! {
             "failed to read CDI spec",
             "CDI Spec* invalid",
         ],
-        issues: &[],
+        issues: &["NVIDIA/nvidia-container-toolkit#1940"],
     }
     MISSING_RUNTIME {
         id: "toolkit-missing",
