@@ -9,6 +9,7 @@ pub mod doctor;
 pub mod execute;
 pub mod foreign;
 pub mod inventory;
+pub mod lint;
 pub mod literal;
 pub mod plan;
 pub mod playbook;

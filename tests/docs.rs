@@ -15,6 +15,7 @@ fn generated() -> BTreeMap<String, String> {
     let pretty = |schema| serde_json::to_string_pretty(&schema).expect("a value is JSON") + "\n";
     let mut files = BTreeMap::from([
         ("doctor.md".to_owned(), kubeon_run::doctor::page::page()),
+        ("lint.md".to_owned(), kubeon_run::lint::page::page()),
         ("modules/README.md".to_owned(), doc::index()),
         ("schema/modules.json".to_owned(), pretty(doc::module_schemas())),
         ("schema/playbook.json".to_owned(), pretty(doc::playbook_schema())),

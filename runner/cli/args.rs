@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 use super::doctor_args::DoctorArguments;
+use super::lint::LintArguments;
 use super::reach_args::VaultArguments;
 use super::run_args::RunArguments;
 use super::vault_args::VaultAction;
@@ -34,6 +35,9 @@ pub enum Command {
     /// Find every mistake that can be found without connecting to a host.
     #[command(infer_long_args = true)]
     Check(RunArguments),
+    /// Find what will surprise in playbooks, roles, variables and manifests, and mend what can be mended by rule.
+    #[command(infer_long_args = true)]
+    Lint(LintArguments),
     /// Say why a node's GPU is not seen: every link from the PCI bus to the pod, and how to mend the one that is broken.
     Doctor(Box<DoctorArguments>),
     /// Run one module on hosts, as ansible does.

@@ -9,6 +9,7 @@ mod doctor;
 mod doctor_args;
 mod doctor_cluster;
 mod extra_vars;
+mod lint;
 mod output;
 pub mod prompt;
 mod reach_args;
@@ -57,6 +58,7 @@ pub fn main_of(words: Vec<OsString>) -> ExitCode {
         Some(Command::Doctor(doctor)) => doctor::doctor(*doctor),
         Some(Command::Adhoc(adhoc)) => run::adhoc(*adhoc),
         Some(Command::Inventory(inventory)) => tools::inventory(inventory),
+        Some(Command::Lint(args)) => lint::lint(&args),
         Some(Command::Vault { action }) => vault::vault(action),
         Some(Command::Doc { module }) => tools::doc(module.as_deref()),
         Some(Command::Schema { what }) => tools::schema(what),

@@ -5,7 +5,7 @@ mod sarif;
 mod words;
 
 pub use json::json;
-pub use sarif::sarif;
+pub use sarif::{SARIF_SCHEMA, escaped_path, sarif};
 pub use words::{Look, words};
 
 use super::{Diagnosis, Finding};

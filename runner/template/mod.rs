@@ -37,6 +37,7 @@ use evaluate::{Code, Context, Evaluator};
 pub use files::FileOptions;
 pub(crate) use filters::crypt::Scheme;
 use live::Live;
+pub(crate) use place::within as place_within;
 
 use crate::source::Place;
 use crate::value::{Map, Str, Trust, Value};

@@ -8,7 +8,7 @@ use crate::value::Str;
 /// The text is found again in its file: a scalar may be quoted, indented or a block, so each of its lines is looked
 /// for from where the scalar starts. Where it can't be found, for a text with escapes or folded lines, the scalar's
 /// own place is the answer.
-pub(super) fn within(text: &Str, offset: usize) -> Place {
+pub fn within(text: &Str, offset: usize) -> Place {
     let Some(file) = text.place.file() else { return text.place };
     let source = file.source();
     let offset = floor_boundary(text.as_str(), offset);

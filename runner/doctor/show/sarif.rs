@@ -5,7 +5,9 @@ use serde_json::{Value, json};
 use super::super::{Diagnosis, Finding, Report, Severity, Subject, table};
 use super::{Look, address, remedy};
 
-const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
+/// Where the schema of SARIF is.
+pub const SARIF_SCHEMA: &str =
+    "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
 
 /// Returns a report as a SARIF log with one run.
 pub fn sarif(report: &Report, look: &Look) -> Value {
@@ -17,7 +19,7 @@ pub fn sarif(report: &Report, look: &Look) -> Value {
         .map(|(subject, finding)| result_of(finding, subject, &rules, look))
         .collect();
     json!({
-        "$schema": SCHEMA,
+        "$schema": SARIF_SCHEMA,
         "version": "2.1.0",
         "runs": [{
             "tool": {"driver": {
@@ -77,13 +79,18 @@ fn result_of(finding: &Finding, subject: &Subject, rules: &[&Diagnosis], look: &
     })
 }
 
-/// Returns the address of a file on a host. Source: RFC 3986, section 2, for what is written as it is.
+/// Returns the address of a file on a host.
 fn uri_of(host: &str, file: &str) -> String {
-    let escaped = |text: &str, also: &str| -> String {
-        let plain =
-            |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~".contains(byte) || also.as_bytes().contains(byte);
-        let one = |byte: u8| if plain(&byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
-        text.bytes().map(one).collect()
-    };
-    format!("ssh://{}{}", escaped(host, ""), escaped(file, "/"))
+    format!("ssh://{}{}", escaped(host, ""), escaped_path(file))
+}
+
+/// Returns a path as it stands in an address. Source: RFC 3986, section 2, for what is written as it is.
+pub fn escaped_path(path: &str) -> String {
+    escaped(path, "/")
+}
+
+fn escaped(text: &str, also: &str) -> String {
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~".contains(byte) || also.as_bytes().contains(byte);
+    let one = |byte: u8| if plain(&byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
+    text.bytes().map(one).collect()
 }
