@@ -16,7 +16,7 @@ variables, and Kubernetes manifests, those in tasks included.
     kubeon-run lint --skip name,truthy
     kubeon-run lint --output sarif           # or json
 
-What `--fix` writes is what was meant by what stands there: `mode: 644` becomes `"0644"`, and `yes` a text where a text is taken.
+What `--fix` writes is what was meant by what stands there: `mode: 644` becomes `\"0644\"`, and `yes` a text where a text is taken.
 Look at the difference before you keep it.
 
 It ends with 0 where nothing is found, with 2 where something is, and with 1 where it could not look.
