@@ -15,6 +15,7 @@ use std::path::Path;
 
 use kubeon_modules::{Change, DecodeError, Error, Exec, Host, Map, Module, Plan, arguments, spec_of};
 use serde::Deserialize;
+use serde_json::Value;
 
 /// One case. Exactly one of `changes` and `error` is what must come out.
 #[derive(Deserialize)]
@@ -26,7 +27,8 @@ struct Case {
     changes: Option<Vec<Change>>,
     /// A part of the error's text.
     error: Option<String>,
-    /// Keys that the result must hold, with their values; other keys may be there too.
+    /// Keys that the result must hold, with their values; other keys may be there too. One that begins with a slash is a
+    /// JSON pointer, such as `/evidence/secure_boot`.
     #[serde(default)]
     result: Map,
     /// A part of a warning that must be there.
@@ -80,9 +82,11 @@ fn judge(text: &str, plan: impl Fn(&Case) -> Result<Plan, String>) -> Result<(),
                 let shown = serde_yaml::to_string(&plan.changes).map_err(|error| error.to_string())?;
                 return Err(format!("wants other changes:\n{shown}"));
             }
+            let result = Value::Object(plan.result);
             for (key, value) in &case.result {
-                if plan.result.get(key) != Some(value) {
-                    return Err(format!("result `{key}` is {:?}, not {value:?}", plan.result.get(key)));
+                let found = if key.starts_with('/') { result.pointer(key) } else { result.get(key) };
+                if found != Some(value) {
+                    return Err(format!("result `{key}` is {found:?}, not {value:?}"));
                 }
             }
             match case.warning {
@@ -97,6 +101,28 @@ fn judge(text: &str, plan: impl Fn(&Case) -> Result<Plan, String>) -> Result<(),
         (Ok(plan), None, Some(part)) => Err(format!("should fail with `{part}`, wants {:?}", plan.changes)),
         (Ok(_), _, _) => Err("a case holds either `changes` or `error`".into()),
     }
+}
+
+/// Whoever lets `nvidia_detect` return another piece of evidence shows with a case how it comes about.
+#[test]
+fn all_that_is_detected_of_gpus_has_a_case() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/nvidia_detect");
+    let texts = sorted(&folder).into_iter().map(|path| std::fs::read_to_string(path).expect("a case"));
+    let cases: Vec<Case> = texts.map(|text| serde_yaml::from_str(&text).expect("a case")).collect();
+    let told = |key: &str, odd: &Value| cases.iter().filter_map(|case| case.result.get(key)).any(|value| value != odd);
+    let spec = spec_of("nvidia_detect").expect("the module");
+    let bare = (spec.decode)(&Map::new()).expect("no argument is needed").plan(&fake::Fake::default());
+    let bare = Value::Object(bare.expect("a host without a GPU").result);
+    let keys = |at: &str| bare.pointer(at).and_then(Value::as_object).expect("a mapping").clone();
+    let mut silent = Vec::new();
+    for (key, value) in keys("").into_iter().filter(|(key, _)| !matches!(key.as_str(), "evidence" | "nvidia")) {
+        silent.extend((!told(&key, &value)).then_some(key));
+    }
+    for (key, value) in keys("/evidence") {
+        let key = format!("/evidence/{key}");
+        silent.extend((!told(&key, &value)).then_some(key));
+    }
+    assert!(silent.is_empty(), "no case shows another value than a host without a GPU has of {silent:?}");
 }
 
 #[test]

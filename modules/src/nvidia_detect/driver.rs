@@ -9,6 +9,8 @@ pub(super) struct Driver {
     /// The loaded kernel module's version.
     pub module_version: Option<String>,
     pub flavour: Option<Flavour>,
+    /// How many programs and modules hold the loaded module: it can be unloaded at 0 only.
+    pub module_uses: Option<i64>,
     /// The version of the `libnvidia-ml.so.1` that programs load.
     pub library_version: Option<String>,
     /// The driver is inside the GPU operator's driver container, below this folder.
@@ -86,6 +88,8 @@ pub(super) fn read(host: &dyn Host, hardware: &Hardware, ask_smi: bool) -> Resul
         let versions = ["nvidia", "nvidia_current"].map(|name| text(host, &format!("/sys/module/{name}/version")));
         driver.module_version = versions.into_iter().flatten().next();
     }
+    let uses = ["nvidia", "nvidia_current"].map(|name| text(host, &format!("/sys/module/{name}/refcnt")));
+    driver.module_uses = uses.into_iter().flatten().find_map(|count| count.parse().ok());
     driver.gpus = information(host)?;
     driver.nodes = nodes(host)?;
     if hardware.gpus.is_empty() {

@@ -76,10 +76,16 @@ fn tegra(found: &Found) -> Judged {
     Judged::new("ready", "the GPU inside a Tegra, with NVIDIA's own kernel", "")
 }
 
+/// Whether it is one of the kernel's own drivers: nouveau, or nova, which follows it.
+fn is_kernels_own(driver: &str) -> bool {
+    driver == "nouveau" || driver.to_ascii_lowercase().starts_with("nova")
+}
+
 /// A GPU, and no kernel module.
 fn not_loaded(found: &Found) -> Judged {
     let gpus = &found.hardware.gpus;
-    let bound = |name: &str| gpus.iter().filter(|gpu| gpu.driver.as_deref() == Some(name)).count();
+    let passed = gpus.iter().filter(|gpu| gpu.driver.as_deref() == Some("vfio-pci")).count();
+    let other = gpus.iter().filter_map(|gpu| gpu.driver.as_deref()).find(|name| is_kernels_own(name));
     let installed = found.driver.installed_version.as_ref().or(found.driver.library_version.as_ref());
     if let Some(version) = installed {
         let state = format!("the driver {version} is installed, but its kernel module is not loaded");
@@ -91,26 +97,30 @@ fn not_loaded(found: &Found) -> Judged {
             let advice = "install a driver that supports this GPU: an older branch for an old GPU, a newer for a new";
             return Judged::new("broken", format!("{state}: it does not support this GPU"), advice);
         }
-        if bound("nouveau") > 0 {
-            let advice = "blacklist nouveau, rebuild the initramfs and reboot";
-            return Judged::new("broken", format!("{state}: nouveau holds the GPU"), advice);
+        if let Some(other) = other {
+            let advice = format!("blacklist {other}, rebuild the initramfs and reboot");
+            return Judged::new("broken", format!("{state}: {other} holds the GPU"), advice);
         }
         if found.driver.secure_boot == Some(true) {
             let advice = "see what `modprobe nvidia` says: under Secure Boot the module must be signed by an enrolled key";
             return Judged::new("broken", format!("{state}, and Secure Boot is on"), advice);
         }
-        if bound("vfio-pci") < gpus.len() {
+        if passed < gpus.len() {
             let advice = "see what `modprobe nvidia` says; after a kernel upgrade the module must be built again (dkms)";
             return Judged::new("broken", state, advice);
         }
     }
-    if bound("vfio-pci") == gpus.len() {
+    if passed == gpus.len() {
         let reason = "every GPU is bound to vfio-pci: it is passed through to a guest";
         return Judged::new("hardware_no_driver", reason, "nothing, where that is meant: the guest is the GPU node");
     }
-    if bound("nouveau") > 0 {
-        let reason = "the GPU is bound to nouveau, which containers can't use";
-        return Judged::new("hardware_no_driver", reason, format!("{INSTALL}; its installer disables nouveau"));
+    if let Some(other) = other {
+        let reason = format!("the GPU is bound to {other}, which containers can't use");
+        let advice = match other {
+            "nouveau" => format!("{INSTALL}; its installer disables nouveau"),
+            other => format!("{INSTALL}, and blacklist {other}"),
+        };
+        return Judged::new("hardware_no_driver", reason, advice);
     }
     Judged::new("hardware_no_driver", "NVIDIA's driver is not installed", INSTALL)
 }
@@ -263,6 +273,7 @@ pub(super) fn result(found: &Found, judged: Judged) -> Map {
             "node_faults": faults,
             "nvswitches": hardware.switches,
             "installed_driver": driver.installed_version,
+            "module_uses": driver.module_uses,
             "driver_root": driver.container_root.as_deref().unwrap_or("/"),
             "nvidia_smi": driver.smi.as_ref().map(|smi| json!({"rc": smi.rc, "message": smi.message})),
             "fabric_manager": driver.fabric_manager,

@@ -93,11 +93,16 @@ fn hardware(nvidia: &Nvidia<'_>, gpus: &[&Value], subject: &mut Subject) {
     }
 }
 
+/// Whether nouveau, or nova, which follows it, has the GPU.
+fn is_kernels_own(gpu: &Value) -> bool {
+    gpu["driver"].as_str().is_some_and(|name| name == "nouveau" || name.to_ascii_lowercase().starts_with("nova"))
+}
+
 /// A GPU, and no driver of NVIDIA's.
 fn missing(nvidia: &Nvidia<'_>, gpus: &[&Value], subject: &mut Subject) {
     let reason = nvidia.text(&["reason"]);
     let nouveau: Vec<&str> =
-        gpus.iter().filter(|gpu| gpu["driver"] == "nouveau").filter_map(|gpu| gpu["address"].as_str()).collect();
+        gpus.iter().filter(|gpu| is_kernels_own(gpu)).filter_map(|gpu| gpu["address"].as_str()).collect();
     let said = text::explain(&nvidia.log());
     let tried = said
         .into_iter()
@@ -107,7 +112,7 @@ fn missing(nvidia: &Nvidia<'_>, gpus: &[&Value], subject: &mut Subject) {
     } else if nouveau.is_empty() {
         subject.find(Finding::new(table::NO_DRIVER, reason));
     } else {
-        subject.find(Finding::new(table::NOUVEAU, format!("{} bound to nouveau: {reason}", nouveau.join(", "))));
+        subject.find(Finding::new(table::NOUVEAU, format!("{}: {reason}", nouveau.join(", "))));
     }
 }
 
@@ -142,7 +147,7 @@ fn broken(nvidia: &Nvidia<'_>, gpus: &[&Value], subject: &mut Subject) {
         return;
     }
     if version.is_empty() {
-        let nouveau = gpus.iter().any(|gpu| gpu["driver"] == "nouveau");
+        let nouveau = gpus.iter().any(|gpu| is_kernels_own(gpu));
         match by_log(Link::Driver) {
             Some(finding) => subject.find(finding.also(reason)),
             None if nouveau => subject.find(Finding::new(table::NOUVEAU, reason)),
