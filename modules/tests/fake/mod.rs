@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use kubeon_modules::{
     Algorithm, Change, Content, Done, Error, ErrorKind, FileKind, Host, KubeAnswer, KubeRequest, Output, Probe, Stat,
 };
@@ -53,6 +54,9 @@ enum Node {
 struct Described {
     #[serde(default)]
     content: Option<String>,
+    /// The content where it is no text.
+    #[serde(default)]
+    base64: Option<String>,
     #[serde(default)]
     directory: bool,
     /// A symbolic link's target.
@@ -71,6 +75,15 @@ struct Described {
     modified_s: i64,
     #[serde(default)]
     inode: u64,
+}
+
+impl Described {
+    fn bytes(&self) -> Vec<u8> {
+        match &self.base64 {
+            Some(packed) => STANDARD.decode(packed).expect("the case's base64"),
+            None => self.content.clone().unwrap_or_default().into_bytes(),
+        }
+    }
 }
 
 impl Fake {
@@ -106,7 +119,7 @@ impl Fake {
                 Described { link: Some(_), .. } => (FileKind::Link, described, 0),
                 Described { device: Some(_), .. } => (FileKind::CharacterDevice, described, 0),
                 Described { directory: true, .. } => (FileKind::Directory, described, 0),
-                Described { content, .. } => (FileKind::File, described, content.as_deref().unwrap_or("").len()),
+                Described { .. } => (FileKind::File, described, described.bytes().len()),
             },
             None if self.files.keys().any(|other| other.starts_with(&below)) => (FileKind::Directory, &nothing, 0),
             None => return None,
@@ -160,8 +173,8 @@ impl Host for Fake {
     fn read(&self, path: &str) -> Result<Option<Vec<u8>>, Error> {
         Ok(match self.files.get(&self.resolve(path)) {
             Some(Node::Text(text)) => Some(text.clone().into_bytes()),
-            Some(Node::Described(Described { directory: false, device: None, link: None, content, .. })) => {
-                Some(content.clone().unwrap_or_default().into_bytes())
+            Some(Node::Described(described @ Described { directory: false, device: None, link: None, .. })) => {
+                Some(described.bytes())
             }
             Some(Node::Described(_)) | None => None,
         })
