@@ -93,6 +93,10 @@ fn host_is_enabled(site: &Site, host: &str) {
         let installed = policy.split("*** 1.19.1-1").nth(1).unwrap_or_default();
         assert!(installed.contains(&url), "{host}: {package} is not from the repository: {policy}");
     }
+    assert_eq!(
+        site.fleet.see(host, "apt-mark showhold"),
+        "libnvidia-container-tools\nlibnvidia-container1\nnvidia-container-toolkit\nnvidia-container-toolkit-base\n"
+    );
     let keyring = site.fleet.see(host, "base64 --wrap 0 /usr/share/keyrings/nvidia-container-toolkit-keyring.gpg");
     let keys = must("sh", &["-c", &format!("echo {keyring} | base64 --decode | gpg --show-keys --with-colons")]);
     assert!(keys.contains(&site.fleet.setting("LAB_REPO_FINGERPRINT")), "{host}: {keys}");

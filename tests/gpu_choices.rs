@@ -17,6 +17,7 @@ fn every_choice_reaches_hosts_and_cluster() {
     let site = Site::up(&["gpu1:gpus"]);
     timed("start a cluster, join a node", || site.fleet.cluster_up(&["gpu1"]));
     let before = site.disks(&["gpu1"]);
+    let others = others(&site);
     let image = "registry.internal/nvidia/k8s-device-plugin:v0.20.0-ours";
     site.fleet.lab("cluster/cluster", &["kubelet", "image", "gpu1", image]);
     site.fleet.kubectl(&["create", "namespace", "gpus"]);
@@ -41,6 +42,20 @@ fn every_choice_reaches_hosts_and_cluster() {
     let run = site.run("playbooks/gpu.yml", &other).ended(0);
     table_has(&run, "gpu1", &["gpu1", "4", "550.163.01", "runc + nvidia", "on", "4", "ready"]);
     the_host_is_as_chosen(&site, "1.19.1-1");
+    // Back to the earlier version, on request: all of them, and nothing else has moved all the while.
+    site.run("playbooks/gpu.yml", &["-e", &choices]).ended(0);
+    the_host_is_as_chosen(&site, "1.18.2-1");
+    assert_eq!(others, self::others(&site));
+    site.run("playbooks/gpu.yml", &other).ended(0);
+    // What is held is let go where it is asked for, and only then.
+    let free = [
+        "-e",
+        &choices,
+        "-e",
+        r#"{"nvidia_toolkit_version": "1.19.1-1", "time_slicing_replicas": 0, "dcgm_exporter": false, "nvidia_toolkit_hold": false}"#,
+    ];
+    site.run("playbooks/gpu.yml", &free).ended(0);
+    assert_eq!(site.fleet.see("gpu1", "apt-mark showhold"), "");
     let left: Vec<String> = applied(&site).iter().map(common::gpu::name).collect();
     assert_eq!(left, ["nvidia-device-plugin-daemonset", "kubeon-run.gpu", "nvidia"]);
 
@@ -105,6 +120,7 @@ fn the_host_is_as_chosen(site: &Site, version: &str) {
     let found =
         site.fleet.see("gpu1", &format!("dpkg-query -Wf '${{Package}} ${{Version}}\\n' {}", PACKAGES.join(" ")));
     assert_eq!(found, installed);
+    assert_eq!(site.fleet.see("gpu1", "apt-mark showhold | wc -l").trim(), "4");
     let policy = site.fleet.see("gpu1", "apt-cache policy nvidia-container-toolkit");
     let from = policy.split(&format!("*** {version}")).nth(1).unwrap_or_default();
     assert!(from.contains("/mirror/toolkit/"), "{policy}");
@@ -114,6 +130,14 @@ fn the_host_is_as_chosen(site: &Site, version: &str) {
     let setting =
         "grep -c '^accept-nvidia-visible-devices-as-volume-mounts = true$' /etc/nvidia-container-runtime/config.toml";
     assert_eq!(site.fleet.see("gpu1", setting), "1\n");
+}
+
+/// Every package but the four, with its version.
+fn others(site: &Site) -> String {
+    let all = site.fleet.see("gpu1", "dpkg-query -W");
+    let lines =
+        all.lines().filter(|line| !PACKAGES.iter().any(|package| line.split(['\t', ':']).next() == Some(package)));
+    lines.map(|line| format!("{line}\n")).collect()
 }
 
 /// What was applied to the cluster, in the namespace that was chosen and beside it.

@@ -52,7 +52,7 @@ impl Site {
             "cd /; find etc usr opt root srv var/lib/systemd -xdev -path root/.cache -prune -o \
                ! -type d -printf '%p %y %m %u %g %s %l\\n' -o -printf '%p %y %m %u %g\\n' | sort
              find etc opt root srv -xdev -path root/.cache -prune -o -type f -print0 | sort -z | xargs -0 sha256sum
-             ls -1 var/lib | grep -v '^cni$'; dpkg-query -W",
+             ls -1 var/lib | grep -v '^cni$'; dpkg-query -W; apt-mark showhold",
         )
     }
 
