@@ -1,4 +1,4 @@
-//! Each module of the GPU playbook refuses an argument that it doesn't have, with its place, before any connection.
+//! What the GPU playbook makes of its arguments, where no host is needed to see it.
 
 mod common;
 
@@ -14,6 +14,58 @@ const MODULES: [(&str, &str); 5] = [
     ("k8s_label", "labels: {nvidia.com/gpu.present: 'yes'}"),
     ("k8s_apply", "name: gpu"),
 ];
+
+/// What a node must offer for the playbook to call it ready: of each kind of GPU just as many as were found on the host.
+#[test]
+fn what_a_node_must_offer_follows_from_its_gpus_and_how_they_are_shared() {
+    let folder = Folder::new();
+    let role = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("playbooks/roles/gpu");
+    let defaults = std::fs::read_to_string(role.join("defaults/main.yml")).expect("the defaults");
+    let line = |name: &str| defaults.lines().find(|line| line.starts_with(name)).expect("a default").to_owned();
+    let usual = ["mig_strategy:", "time_slicing_replicas:", "time_slicing_resources:"].map(line).join("\n    ");
+    let whole = "{count: 4, whole: 4, mig_devices: {}}";
+    let cut = "{count: 2, whole: 1, mig_devices: {1g.5gb: 2, 3g.20gb: 1}}";
+    let all_cut = "{count: 2, whole: 0, mig_devices: {1g.10gb: 14}}";
+    let odd = "{count: 1, whole: 0, mig_devices: {1g.5gb+me: 1}}";
+    let mixed = "mig_strategy: mixed";
+    let shared = "mig_strategy: mixed, time_slicing_replicas: 3, time_slicing_resources: [nvidia.com/gpu, nvidia.com/mig-1g.5gb]";
+    let cases = [
+        (whole, "", "nvidia.com/gpu=4"),
+        (whole, "time_slicing_replicas: 1", "nvidia.com/gpu=4"),
+        (whole, "time_slicing_replicas: 3", "nvidia.com/gpu=12"),
+        (whole, mixed, "nvidia.com/gpu=4"),
+        // Without a strategy the plugin offers a GPU that is cut as one.
+        (cut, "", "nvidia.com/gpu=2"),
+        (cut, mixed, "nvidia.com/gpu=1 nvidia.com/mig-1g.5gb=2 nvidia.com/mig-3g.20gb=1"),
+        (cut, shared, "nvidia.com/gpu=3 nvidia.com/mig-1g.5gb=6 nvidia.com/mig-3g.20gb=1"),
+        (all_cut, "mig_strategy: single", "nvidia.com/gpu=14"),
+        (all_cut, "mig_strategy: single, time_slicing_replicas: 2", "nvidia.com/gpu=28"),
+        (all_cut, mixed, "nvidia.com/mig-1g.10gb=14"),
+        (odd, mixed, "nvidia.com/mig-1g.5gb.me=1"),
+    ];
+    let playbook = folder.path().join("offers.yml");
+    let file = role.join("templates/offers.json.j2");
+    let mut text = String::new();
+    for (number, (gpu, chosen, _)) in cases.iter().enumerate() {
+        text += &format!(
+            "- hosts: localhost\n  gather_facts: false\n  vars:\n    {usual}\n    gpu: {gpu}\n  tasks:\n    - debug:\n        \
+             msg: \"case {number}: {{{{ (lookup('template', '{}') | from_json).items() | map('join', '=') | sort | join(' ') }}}}.\"\n      \
+             vars: {{{chosen}}}\n",
+            file.display()
+        );
+    }
+    std::fs::write(&playbook, text).expect("a writable folder");
+    let output = Command::new(env!("CARGO_BIN_EXE_kubeon-run"))
+        .arg(&playbook)
+        .env("HOME", folder.path())
+        .env("XDG_STATE_HOME", folder.path())
+        .output()
+        .expect("the program starts");
+    let said = String::from_utf8_lossy(&output.stdout);
+    for (number, (gpu, chosen, offers)) in cases.iter().enumerate() {
+        assert!(said.contains(&format!("case {number}: {offers}.\"")), "{gpu} with `{chosen}`:\n{said}");
+    }
+}
 
 #[test]
 fn an_unknown_argument_is_refused_with_its_place_before_connecting() {

@@ -285,6 +285,75 @@ fn credentials_and_certificates_are_told_apart() {
     std::fs::remove_dir_all(&folder).expect("the temporary folder");
 }
 
+/// Where the kubelet puts the account of a pod.
+const ACCOUNT: &str = "/run/secrets/kubernetes.io/serviceaccount";
+
+/// As in a pod: no kubeconfig, and an account in the kubelet's place. The mounts are of a process of its own.
+#[test]
+fn a_pod_asks_as_its_own_service_account() {
+    if std::env::var_os("KUBEON_TEST_IN_A_POD").is_some() {
+        let fields = json!({"kind": "ServiceAccount", "namespace": "default", "name": "default"});
+        let decoded = (spec_of("k8s_info").expect("a module").decode)(fields.as_object().expect("a mapping"));
+        let decoded = decoded.expect("right arguments");
+        let result = run(decoded.as_ref(), &mut Machine::new(&Nobody, BTreeMap::new(), None), Settings::default());
+        println!("in a pod: {}", Value::Object(result));
+        return;
+    }
+    let rule = json!({"apiGroups": [""], "resources": ["serviceaccounts"], "verbs": ["get", "list"]});
+    let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
+        "metadata": {"name": "kubeon-test-pod"}, "rules": [rule]});
+    let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
+        "metadata": {"name": "kubeon-test-pod"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "kubeon-test-pod"},
+        "subjects": [{"kind": "ServiceAccount", "name": "default", "namespace": "default"}]});
+    done("k8s_apply", json!({"definition": [role, binding], "namespace": "default"}));
+    let token = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}});
+    let answer = ask("POST", "/api/v1/namespaces/default/serviceaccounts/default/token", Some(token));
+    let token = answer.body["status"]["token"].as_str().expect("a token").to_owned();
+    let config: Value =
+        serde_yaml::from_str(&std::fs::read_to_string(kubeconfig()).expect("the kubeconfig")).expect("YAML");
+    let cluster = &config["clusters"][0]["cluster"];
+    let authority = match cluster["certificate-authority"].as_str() {
+        Some(path) => format!("cat '{path}'"),
+        None => format!("echo {} | base64 --decode", cluster["certificate-authority-data"].as_str().expect("a CA")),
+    };
+    let server = cluster["server"].as_str().expect("a server").trim_start_matches("https://");
+    let (address, port) = server.rsplit_once(':').expect("a port");
+    let inside = |token: &str| {
+        let script = format!(
+            "ca=$({authority}) && mount -t tmpfs none /run && mkdir -p {ACCOUNT} && echo \"$ca\" >{ACCOUNT}/ca.crt && \
+             printf %s {token} >{ACCOUNT}/token && printf default >{ACCOUNT}/namespace && \
+             exec \"$0\" --exact a_pod_asks_as_its_own_service_account --nocapture"
+        );
+        let output = Command::new("unshare")
+            .args(["--mount", "sh", "-c", &script])
+            .arg(std::env::current_exe().expect("this program"))
+            .envs([("KUBEON_TEST_IN_A_POD", "1"), ("KUBERNETES_SERVICE_HOST", address)])
+            .envs([("KUBERNETES_SERVICE_PORT", port), ("HOME", "/nowhere"), ("KUBECONFIG", "")])
+            .output()
+            .expect("unshare");
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+    };
+    let said = inside(&token);
+    assert!(said.contains("in a pod: ") && said.contains("\"name\":\"default\""), "{said}");
+    let said = inside("wrong");
+    assert!(said.contains("the service account of this pod") && said.contains("does not accept"), "{said}");
+    done("k8s_apply", json!({"definition": [role, binding], "namespace": "default", "state": "absent"}));
+}
+
+#[test]
+fn a_node_that_is_not_there_yet_is_waited_for() {
+    let (node, address) = ("kubeon-late", "10.99.0.201");
+    let label = |wait_s: u64| json!({"address": address, "labels": {"kubeon-run.test/late": "yes"}, "wait_s": wait_s});
+    let said = failure("k8s_label", label(0));
+    assert!(said.contains(&format!("no node with address `{address}`")), "{said}");
+    let joined = thread::spawn(move || lab(&["node", "add", &format!("{node}={address}")]));
+    let result = done("k8s_label", label(60));
+    assert_eq!((&result["changed"], &result["node"]), (&json!(true), &json!(node)), "{result:#?}");
+    joined.join().expect("the node");
+    lab(&["node", "remove", node]);
+}
+
 /// Runs the lab's own command.
 fn lab(arguments: &[&str]) {
     let file = kubeconfig();

@@ -248,4 +248,29 @@ FcYrkQNwhizHwtST1WkH0qhpWAxnkpscaYt7LcnZaCo=
         assert_eq!(expiry_of(pem), Some(("2026-12-02".to_owned(), 1_796_246_445)));
         assert_eq!(expiry_of(&pem[..200]), None);
     }
+
+    #[test]
+    fn a_certificate_that_has_expired_is_why_one_is_not_known() {
+        let pem = "\
+-----BEGIN CERTIFICATE-----
+MIIBBDCBq6ADAgECAgEHMAoGCCqGSM49BAMCMAwxCjAIBgNVBAMMAXgwHhcNMjQw
+MTAxMDAwMDAwWhcNMjUwMTAxMDAwMDAwWjAMMQowCAYDVQQDDAF4MFkwEwYHKoZI
+zj0CAQYIKoZIzj0DAQcDQgAEoO1y/2IeOuhBzSaPxp6lTB4i/GdQhdHLSSz66sBH
+6BfC/ZhrDfT2kxnsCKsTo8brVUv6tU6tCG4Fin07IwpayDAKBggqhkjOPQQDAgNI
+ADBFAiAXzmaFhMWJHQkcfBja4W8rosnd903lrANbpRjuifTR0wIhAJ8ub43vvekm
+m64YaWm1nn+6wmQ5qGz2mIxUvkG62EJR
+-----END CERTIFICATE-----
+";
+        let target = |certificate: Option<&str>| Target {
+            config: kube::Config::new("https://10.0.0.1:6443".parse().expect("a URL")),
+            server: "https://10.0.0.1:6443".to_owned(),
+            origin: "context `admin` of `/etc/kubernetes/admin.conf`".to_owned(),
+            certificate: certificate.map(|pem| pem.as_bytes().to_vec()),
+        };
+        let said = target(Some(pem)).unauthorized().to_string();
+        assert!(said.contains("the client certificate of the kubeconfig expired on 2025-01-01: renew it"), "{said}");
+        assert!(said.contains("context `admin` of `/etc/kubernetes/admin.conf`"), "{said}");
+        let said = target(None).unauthorized().to_string();
+        assert!(said.contains("does not accept the credentials"), "{said}");
+    }
 }
