@@ -267,6 +267,153 @@ fn every_variable_of_the_gpu_playbook_is_documented() {
     assert!(silent.is_empty(), "not in docs/gpu.md: {silent:?}");
 }
 
+/// The files in which the GPU playbook's modules refuse something.
+const REFUSING: [&str; 5] = ["apt_repo", "containerd_runtime", "k8s_apply", "k8s_label", "nvidia_detect"];
+
+/// Returns the strings that a piece of Rust holds, each with where it begins, without the line ends that are escaped.
+fn strings_of(code: &str) -> Vec<(usize, String)> {
+    let mut strings = Vec::new();
+    let mut letters = code.char_indices().peekable();
+    while let Some((at, letter)) = letters.next() {
+        match letter {
+            '\'' => {
+                // A letter such as '"', and no lifetime.
+                let rest = &code[at + 1..];
+                let ends = if rest.starts_with('\\') {
+                    rest[2..].find('\'').map(|end| end + 2)
+                } else {
+                    rest.chars().nth(1).filter(|end| *end == '\'').and(rest.find('\''))
+                };
+                if let Some(end) = ends {
+                    while letters.next_if(|(next, _)| *next <= at + 1 + end).is_some() {}
+                }
+            }
+            'r' if code[at + 1..].trim_start_matches('#').starts_with('"') => {
+                let fence = code[at + 1..].chars().take_while(|letter| *letter == '#').count();
+                let from = at + 1 + fence + 1;
+                let close = format!("\"{}", "#".repeat(fence));
+                let end = code[from..].find(&close).map_or(code.len(), |end| from + end);
+                strings.push((at, code[from..end].to_owned()));
+                while letters.next_if(|(next, _)| *next < end + close.len()).is_some() {}
+            }
+            '"' => {
+                let mut text = String::new();
+                while let Some((_, letter)) = letters.next() {
+                    match letter {
+                        '"' => break,
+                        '\\' => match letters.next() {
+                            Some((_, '\n')) => while letters.next_if(|(_, blank)| blank.is_whitespace()).is_some() {},
+                            Some((_, 'n')) => text.push('\n'),
+                            Some((_, other)) => text.push(other),
+                            None => {}
+                        },
+                        other => text.push(other),
+                    }
+                }
+                strings.push((at, text));
+            }
+            _ => {}
+        }
+    }
+    strings
+}
+
+/// Returns the longest part of a message that is always the same.
+fn constant_part(message: &str, open: char, close: char) -> String {
+    let parts = message.split(open).flat_map(|part| {
+        match part.split_once(close) {
+            Some((_, rest)) => rest,
+            None => part,
+        }
+        .split(close)
+    });
+    parts.map(str::trim).max_by_key(|part| part.len()).unwrap_or_default().to_owned()
+}
+
+/// Returns a constant part of each message with which a file of Rust refuses something. What it only hands on is too
+/// short to be one.
+fn refusals_of(code: &str) -> Vec<String> {
+    let code = code.split("#[cfg(test)]").next().unwrap_or_default();
+    let code: String =
+        code.lines().filter(|line| !line.trim_start().starts_with("//")).map(|line| format!("{line}\n")).collect();
+    let strings = strings_of(&code);
+    let mut found = Vec::new();
+    for sign in ["refused(", "ErrorKind::Refused", "Err(format!(", "let mut message = format!("] {
+        for (at, _) in code.match_indices(sign).filter(|(at, _)| !code[..*at].ends_with("fn ")) {
+            let end = code[at..].find(";\n").map_or(code.len(), |end| at + end);
+            let ahead = strings.iter().find(|(place, _)| (at..end).contains(place));
+            // `let message = format!(…); Err(refused(message))`
+            let before = || strings.iter().rev().find(|(place, _)| *place < at && at - place < 600);
+            let message = ahead.or_else(|| before().filter(|_| code[at..end].contains("message")));
+            found.extend(message.map(|(_, message)| constant_part(message, '{', '}')));
+        }
+    }
+    found.retain(|part| part.len() >= 9 && part != "the key from" && part != "; nothing was changed");
+    found
+}
+
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Refusal {
+    says: String,
+    row: String,
+}
+
+/// Whoever lets a module of the GPU playbook, or the playbook itself, refuse something tells users what to do then.
+#[test]
+fn every_refusal_of_the_gpu_playbook_has_its_fix_in_the_guide() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let text = fs::read_to_string(root.join("tests/gpu-refusals.yml")).expect("the list of refusals");
+    let known: Vec<Refusal> = serde_yaml::from_str(&text).expect("the list of refusals");
+    let guide = text_of(Path::new("docs/gpu.md"));
+    let without: Vec<&str> = known
+        .iter()
+        .filter(|one| !guide.contains(&format!("\n| {} | ", one.row)))
+        .map(|one| one.row.as_str())
+        .collect();
+    assert!(without.is_empty(), "docs/gpu.md has no row {without:#?}");
+
+    let mut said: Vec<(String, String)> = Vec::new();
+    for module in REFUSING {
+        let folder = root.join("modules/src").join(module);
+        let mut files = vec![folder.with_extension("rs")];
+        files.extend(fs::read_dir(&folder).into_iter().flatten().map(|entry| entry.expect("a file").path()));
+        for file in files.into_iter().filter(|file| file.is_file()) {
+            let code = fs::read_to_string(&file).expect("a source file");
+            said.extend(refusals_of(&code).into_iter().map(|part| (file.display().to_string(), part)));
+        }
+    }
+    assert!(said.len() > 50, "only {} refusals are found in the modules", said.len());
+    for entry in fs::read_dir(root.join("playbooks/roles/gpu/tasks")).expect("the tasks") {
+        let path = entry.expect("a file").path();
+        let tasks: serde_json::Value =
+            serde_yaml::from_str(&fs::read_to_string(&path).expect("tasks")).expect("tasks are YAML");
+        let mut names = Vec::new();
+        failing_tasks(&tasks, &mut names);
+        said.extend(names.into_iter().map(|name| (path.display().to_string(), name)));
+    }
+    let strange: Vec<_> = said.iter().filter(|(_, part)| !known.iter().any(|one| one.says == *part)).collect();
+    assert!(strange.is_empty(), "not in tests/gpu-refusals.yml, with a row of docs/gpu.md: {strange:#?}");
+    let gone: Vec<&str> =
+        known.iter().map(|one| one.says.as_str()).filter(|says| !said.iter().any(|(_, part)| part == says)).collect();
+    assert!(gone.is_empty(), "nothing says so any more: {gone:#?}");
+}
+
+/// Collects the names of tasks that fail a host for a reason of their own.
+fn failing_tasks(tasks: &serde_json::Value, found: &mut Vec<String>) {
+    match tasks {
+        serde_json::Value::Array(items) => items.iter().for_each(|item| failing_tasks(item, found)),
+        serde_json::Value::Object(fields) => {
+            let message = fields.get("fail").and_then(|fail| fail["msg"].as_str());
+            if message.is_some_and(|message| message != "{{ gpu_story }}") {
+                found.push(fields["name"].as_str().expect("every task has a name").to_owned());
+            }
+            fields.values().for_each(|value| failing_tasks(value, found));
+        }
+        _ => {}
+    }
+}
+
 #[test]
 fn links_lead_somewhere() {
     let mut broken = Vec::new();
