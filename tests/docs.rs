@@ -348,6 +348,24 @@ fn refusals_of(code: &str) -> Vec<String> {
             found.extend(message.map(|(_, message)| constant_part(message, '{', '}')));
         }
     }
+    // A host whose GPUs can't be used is left alone, with a reason.
+    let begins = [
+        "Judged::new(\"broken\",",
+        "Judged::new(\n            \"hardware_no_driver\",",
+        "Judged::new(\"hardware_no_driver\",",
+        "return broken(",
+        "let state =",
+        "let reason =",
+    ];
+    for begin in begins.iter().filter(|_| code.contains("struct Judged")) {
+        for (at, _) in code.match_indices(begin) {
+            let rest = &code[at + begin.len()..];
+            let message = rest.trim_start().trim_start_matches("format!(").trim_start();
+            let place = code.len() - message.len();
+            let string = strings.iter().find(|(from, _)| *from == place);
+            found.extend(string.map(|(_, reason)| constant_part(reason, '{', '}')));
+        }
+    }
     found.retain(|part| part.len() >= 9 && part != "the key from" && part != "; nothing was changed");
     found
 }

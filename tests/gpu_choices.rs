@@ -24,6 +24,7 @@ fn every_choice_reaches_hosts_and_cluster() {
     let choices = choices(&site);
 
     a_wrong_choice_is_refused(&site, &choices);
+    what_the_runtime_cannot_read_is_refused(&site, &choices);
     let run = site.run("playbooks/gpu.yml", &["-e", &choices]).ended(0);
     let cells = ["gpu1", "4", "550.163.01", "runc + nvidia", "on", "12", "ready"];
     table_has(&run, "gpu1", &cells);
@@ -109,6 +110,16 @@ fn a_wrong_choice_is_refused(site: &Site, choices: &str) {
         let run = site.run("playbooks/gpu.yml", &["-e", choices, "-e", wrong]).ended(2);
         assert!(run.stdout.contains(said), "{}", run.stdout);
     }
+    site.disks_are(&before);
+}
+
+/// Containerd 1.6 knows nothing of the devices that a newer toolkit describes by CDI.
+fn what_the_runtime_cannot_read_is_refused(site: &Site, choices: &str) {
+    let before = site.disks(&["gpu1"]);
+    let by_cdi = r#"{"device_list_strategy": "cdi-cri", "nvidia_toolkit_version": "1.19.1-1"}"#;
+    let run = site.run("playbooks/gpu.yml", &["-e", choices, "-e", by_cdi]).ended(0);
+    table_has(&run, "gpu1", &["-", "4", "550.163.01", "-", "-", "-", "refused"]);
+    assert!(run.stdout.contains("gpu1: containerd 1.6.20 does not read the CDI specifications"), "{}", run.stdout);
     site.disks_are(&before);
 }
 
