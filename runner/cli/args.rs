@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
+use super::config_tool::ConfigAction;
 use super::doctor_args::DoctorArguments;
 use super::lint::LintArguments;
 use super::reach_args::VaultArguments;
@@ -51,6 +52,12 @@ pub enum Command {
     Vault {
         #[command(subcommand)]
         action: VaultAction,
+    },
+    /// Tell the settings of ansible.cfg and the environment, as ansible-config does.
+    #[command(infer_long_args = true)]
+    Config {
+        #[command(subcommand)]
+        action: ConfigAction,
     },
     /// Show a module's page, or the list of modules.
     Doc { module: Option<String> },

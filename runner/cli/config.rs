@@ -51,11 +51,33 @@ impl Config {
         candidates.extend(std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".ansible.cfg")));
         candidates.push(PathBuf::from("/etc/ansible/ansible.cfg"));
         let Some(path) = candidates.into_iter().find(|path| path.is_file()) else { return Ok(config) };
-        let text = std::fs::read_to_string(&path).map_err(|error| format!("read `{}`: {error}", path.display()))?;
-        let file = FileId::register(&path, text.as_str());
-        config.read(&text, file).map_err(|problem| problem.render(false))?;
-        config.path = Some(std::fs::canonicalize(&path).unwrap_or(path));
+        config.take(&path)?;
         Ok(config)
+    }
+
+    /// Reads this file and no other.
+    ///
+    /// # Errors
+    /// As [`Config::find`], and when the file is not there or its name says that it is of another format.
+    pub fn read_file(path: &Path) -> Result<Config, String> {
+        if !path.is_file() {
+            let path = path.display();
+            return Err(format!("The provided configuration file is missing or not accessible: {path}"));
+        }
+        if !matches!(path.extension().and_then(|ending| ending.to_str()), Some("cfg" | "ini")) {
+            return Err(format!("Unsupported configuration file extension for {}", path.display()));
+        }
+        let mut config = Config::default();
+        config.take(path)?;
+        Ok(config)
+    }
+
+    fn take(&mut self, path: &Path) -> Result<(), String> {
+        let text = std::fs::read_to_string(path).map_err(|error| format!("read `{}`: {error}", path.display()))?;
+        let file = FileId::register(path, text.as_str());
+        self.read(&text, file).map_err(|problem| problem.render(false))?;
+        self.path = Some(std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()));
+        Ok(())
     }
 
     fn read(&mut self, text: &str, file: FileId) -> Result<(), Diagnostic> {

@@ -3,6 +3,7 @@
 mod again;
 mod args;
 mod config;
+mod config_tool;
 mod connect;
 mod descriptors;
 mod doctor;
@@ -59,6 +60,7 @@ pub fn main_of(words: Vec<OsString>) -> ExitCode {
         Some(Command::Adhoc(adhoc)) => run::adhoc(*adhoc),
         Some(Command::Inventory(inventory)) => tools::inventory(inventory),
         Some(Command::Lint(args)) => lint::lint(&args),
+        Some(Command::Config { action }) => config_tool::config(&action),
         Some(Command::Vault { action }) => vault::vault(action),
         Some(Command::Doc { module }) => tools::doc(module.as_deref()),
         Some(Command::Schema { what }) => tools::schema(what),
@@ -99,6 +101,7 @@ fn words() -> Vec<OsString> {
         Some("ansible-inventory") => "inventory",
         Some("ansible-doc") => "doc",
         Some("ansible-vault") => "vault",
+        Some("ansible-config") => "config",
         Some(_) | None => return words,
     };
     words.insert(1, command.into());

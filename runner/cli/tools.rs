@@ -75,7 +75,7 @@ fn sorted(value: &serde_json::Value) -> serde_json::Value {
 }
 
 /// Writes JSON as `ansible-inventory` does: four blanks a level, keys in order.
-fn python_json(value: &serde_json::Value) -> Result<String, Problem> {
+pub(super) fn python_json(value: &serde_json::Value) -> Result<String, Problem> {
     let mut bytes = Vec::new();
     let formatter = serde_json::ser::PrettyFormatter::with_indent(b"    ");
     let mut serializer = serde_json::Serializer::with_formatter(&mut bytes, formatter);

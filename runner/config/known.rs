@@ -14,6 +14,8 @@ pub struct Setting {
     pub section: &'static str,
     pub key: &'static str,
     pub usual: Usual,
+    /// What it does.
+    pub about: &'static str,
 }
 
 /// What a setting looks like, and what it is where nobody set it.
@@ -31,7 +33,7 @@ pub enum Usual {
 }
 
 macro_rules! settings {
-    ($($name:ident $section:ident.$key:ident [$($variable:ident)*] $usual:expr;)*) => {
+    ($($name:ident $section:ident.$key:ident [$($variable:ident)*] $usual:expr, $about:literal;)*) => {
         /// In alphabetical order.
         pub const SETTINGS: &[Setting] = &[$(Setting {
             name: stringify!($name),
@@ -39,6 +41,7 @@ macro_rules! settings {
             section: stringify!($section),
             key: stringify!($key),
             usual: $usual,
+            about: $about,
         },)*];
     };
 }
@@ -46,53 +49,97 @@ macro_rules! settings {
 use Usual::{Flag, Nothing, Number, Paths, Text, Texts};
 
 settings! {
-    ALLOW_BROKEN_CONDITIONALS defaults.allow_broken_conditionals [ANSIBLE_ALLOW_BROKEN_CONDITIONALS] Flag(false);
-    ANSIBLE_FORCE_COLOR defaults.force_color [ANSIBLE_FORCE_COLOR] Flag(false);
-    ANSIBLE_NOCOLOR defaults.nocolor [ANSIBLE_NOCOLOR NO_COLOR] Flag(false);
-    ANY_ERRORS_FATAL defaults.any_errors_fatal [ANSIBLE_ANY_ERRORS_FATAL] Flag(false);
-    CACHE_PLUGIN defaults.fact_caching [ANSIBLE_CACHE_PLUGIN] Text("memory");
-    CACHE_PLUGIN_CONNECTION defaults.fact_caching_connection [ANSIBLE_CACHE_PLUGIN_CONNECTION] Nothing;
-    CACHE_PLUGIN_PREFIX defaults.fact_caching_prefix [ANSIBLE_CACHE_PLUGIN_PREFIX] Nothing;
-    CACHE_PLUGIN_TIMEOUT defaults.fact_caching_timeout [ANSIBLE_CACHE_PLUGIN_TIMEOUT] Number(86_400);
+    ALLOW_BROKEN_CONDITIONALS defaults.allow_broken_conditionals [ANSIBLE_ALLOW_BROKEN_CONDITIONALS] Flag(false),
+        "Take a condition whose result is no boolean by its truth, rather than fail.";
+    ANSIBLE_FORCE_COLOR defaults.force_color [ANSIBLE_FORCE_COLOR] Flag(false),
+        "Colours even where the output is no terminal.";
+    ANSIBLE_NOCOLOR defaults.nocolor [ANSIBLE_NOCOLOR NO_COLOR] Flag(false),
+        "No colours.";
+    ANY_ERRORS_FATAL defaults.any_errors_fatal [ANSIBLE_ANY_ERRORS_FATAL] Flag(false),
+        "A failure of one host ends the play for all.";
+    CACHE_PLUGIN defaults.fact_caching [ANSIBLE_CACHE_PLUGIN] Text("memory"),
+        "Where facts are kept from run to run: memory or jsonfile.";
+    CACHE_PLUGIN_CONNECTION defaults.fact_caching_connection [ANSIBLE_CACHE_PLUGIN_CONNECTION] Nothing,
+        "The folder in which jsonfile keeps facts.";
+    CACHE_PLUGIN_PREFIX defaults.fact_caching_prefix [ANSIBLE_CACHE_PLUGIN_PREFIX] Nothing,
+        "What the names of files of facts begin with.";
+    CACHE_PLUGIN_TIMEOUT defaults.fact_caching_timeout [ANSIBLE_CACHE_PLUGIN_TIMEOUT] Number(86_400),
+        "Seconds after which kept facts are gathered anew; 0 keeps them for ever.";
     COLLECTIONS_PATHS defaults.collections_path [ANSIBLE_COLLECTIONS_PATH]
-        Paths(&["~/.ansible/collections", "/usr/share/ansible/collections"]);
-    DEFAULT_ASK_VAULT_PASS defaults.ask_vault_pass [ANSIBLE_ASK_VAULT_PASS] Flag(false);
-    DEFAULT_BECOME privilege_escalation.become [ANSIBLE_BECOME] Flag(false);
-    DEFAULT_BECOME_METHOD privilege_escalation.become_method [ANSIBLE_BECOME_METHOD] Text("sudo");
-    DEFAULT_BECOME_USER privilege_escalation.become_user [ANSIBLE_BECOME_USER] Text("root");
-    DEFAULT_DEBUG defaults.debug [ANSIBLE_DEBUG] Flag(false);
-    DEFAULT_FORCE_HANDLERS defaults.force_handlers [ANSIBLE_FORCE_HANDLERS] Flag(false);
-    DEFAULT_FORKS defaults.forks [ANSIBLE_FORKS] Number(50);
-    DEFAULT_GATHERING defaults.gathering [ANSIBLE_GATHERING] Text("implicit");
-    DEFAULT_HOST_LIST defaults.inventory [ANSIBLE_INVENTORY] Texts;
+        Paths(&["~/.ansible/collections", "/usr/share/ansible/collections"]),
+        "Folders in which collections are looked for.";
+    DEFAULT_ASK_VAULT_PASS defaults.ask_vault_pass [ANSIBLE_ASK_VAULT_PASS] Flag(false),
+        "Ask for the vault password.";
+    DEFAULT_BECOME privilege_escalation.become [ANSIBLE_BECOME] Flag(false),
+        "Work as another user, mostly root.";
+    DEFAULT_BECOME_METHOD privilege_escalation.become_method [ANSIBLE_BECOME_METHOD] Text("sudo"),
+        "How to become another user.";
+    DEFAULT_BECOME_USER privilege_escalation.become_user [ANSIBLE_BECOME_USER] Text("root"),
+        "Which user to become.";
+    DEFAULT_DEBUG defaults.debug [ANSIBLE_DEBUG] Flag(false),
+        "Show more of what goes on.";
+    DEFAULT_FORCE_HANDLERS defaults.force_handlers [ANSIBLE_FORCE_HANDLERS] Flag(false),
+        "Run notified handlers also where a host has failed.";
+    DEFAULT_FORKS defaults.forks [ANSIBLE_FORKS] Number(50),
+        "How many hosts are worked on at once.";
+    DEFAULT_GATHERING defaults.gathering [ANSIBLE_GATHERING] Text("implicit"),
+        "When facts are gathered: implicit, explicit or smart.";
+    DEFAULT_HOST_LIST defaults.inventory [ANSIBLE_INVENTORY] Texts,
+        "The inventories.";
     DEFAULT_MODULE_PATH defaults.library [ANSIBLE_LIBRARY]
-        Paths(&["~/.ansible/plugins/modules", "/usr/share/ansible/plugins/modules"]);
-    DEFAULT_PRIVATE_KEY_FILE defaults.private_key_file [ANSIBLE_PRIVATE_KEY_FILE] Nothing;
-    DEFAULT_PRIVATE_ROLE_VARS defaults.private_role_vars [ANSIBLE_PRIVATE_ROLE_VARS] Flag(false);
-    DEFAULT_REMOTE_USER defaults.remote_user [ANSIBLE_REMOTE_USER] Nothing;
+        Paths(&["~/.ansible/plugins/modules", "/usr/share/ansible/plugins/modules"]),
+        "Folders in which modules of your own are looked for.";
+    DEFAULT_PRIVATE_KEY_FILE defaults.private_key_file [ANSIBLE_PRIVATE_KEY_FILE] Nothing,
+        "The key to authenticate with.";
+    DEFAULT_PRIVATE_ROLE_VARS defaults.private_role_vars [ANSIBLE_PRIVATE_ROLE_VARS] Flag(false),
+        "Keep the variables of a role to itself.";
+    DEFAULT_REMOTE_USER defaults.remote_user [ANSIBLE_REMOTE_USER] Nothing,
+        "The user to connect as.";
     DEFAULT_ROLES_PATH defaults.roles_path [ANSIBLE_ROLES_PATH]
-        Paths(&["~/.ansible/roles", "/usr/share/ansible/roles", "/etc/ansible/roles"]);
-    DEFAULT_STDOUT_CALLBACK defaults.stdout_callback [ANSIBLE_STDOUT_CALLBACK] Text("default");
-    DEFAULT_STRATEGY defaults.strategy [ANSIBLE_STRATEGY] Text("linear");
-    DEFAULT_TIMEOUT defaults.timeout [ANSIBLE_TIMEOUT] Number(10);
-    DEFAULT_TRANSPORT defaults.transport [ANSIBLE_TRANSPORT] Text("ssh");
-    DEFAULT_VAULT_ENCRYPT_IDENTITY defaults.vault_encrypt_identity [ANSIBLE_VAULT_ENCRYPT_IDENTITY] Nothing;
-    DEFAULT_VAULT_IDENTITY defaults.vault_identity [ANSIBLE_VAULT_IDENTITY] Text("default");
-    DEFAULT_VAULT_IDENTITY_LIST defaults.vault_identity_list [ANSIBLE_VAULT_IDENTITY_LIST] Texts;
-    DEFAULT_VAULT_ID_MATCH defaults.vault_id_match [ANSIBLE_VAULT_ID_MATCH] Flag(false);
-    DEFAULT_VAULT_PASSWORD_FILE defaults.vault_password_file [ANSIBLE_VAULT_PASSWORD_FILE] Nothing;
-    DEFAULT_VERBOSITY defaults.verbosity [ANSIBLE_VERBOSITY] Number(0);
-    DIFF_ALWAYS diff.always [ANSIBLE_DIFF_ALWAYS] Flag(false);
-    DISPLAY_SKIPPED_HOSTS defaults.display_skipped_hosts [ANSIBLE_DISPLAY_SKIPPED_HOSTS] Flag(true);
-    EDITOR defaults.editor [ANSIBLE_EDITOR EDITOR] Text("vi");
-    ERROR_ON_MISSING_HANDLER defaults.error_on_missing_handler [ANSIBLE_ERROR_ON_MISSING_HANDLER] Flag(true);
-    HOST_KEY_CHECKING defaults.host_key_checking [ANSIBLE_HOST_KEY_CHECKING] Flag(true);
-    PAGER defaults.pager [ANSIBLE_PAGER PAGER] Text("less");
-    SHOW_CUSTOM_STATS defaults.show_custom_stats [ANSIBLE_SHOW_CUSTOM_STATS] Flag(false);
-    TAGS_RUN tags.run [ANSIBLE_RUN_TAGS] Texts;
-    TAGS_SKIP tags.skip [ANSIBLE_SKIP_TAGS] Texts;
-    TASK_TIMEOUT defaults.task_timeout [ANSIBLE_TASK_TIMEOUT] Number(0);
-    VAULT_ENCRYPT_SALT defaults.vault_encrypt_salt [ANSIBLE_VAULT_ENCRYPT_SALT] Nothing;
+        Paths(&["~/.ansible/roles", "/usr/share/ansible/roles", "/etc/ansible/roles"]),
+        "Folders in which roles are looked for.";
+    DEFAULT_STDOUT_CALLBACK defaults.stdout_callback [ANSIBLE_STDOUT_CALLBACK] Text("default"),
+        "How a run is shown: default, minimal, oneline, yaml, json or junit.";
+    DEFAULT_STRATEGY defaults.strategy [ANSIBLE_STRATEGY] Text("linear"),
+        "The strategy of plays that name none.";
+    DEFAULT_TIMEOUT defaults.timeout [ANSIBLE_TIMEOUT] Number(10),
+        "Seconds that a connection may take.";
+    DEFAULT_TRANSPORT defaults.transport [ANSIBLE_TRANSPORT] Text("ssh"),
+        "How to connect.";
+    DEFAULT_VAULT_ENCRYPT_IDENTITY defaults.vault_encrypt_identity [ANSIBLE_VAULT_ENCRYPT_IDENTITY] Nothing,
+        "The id of the password that encrypts, where several are given.";
+    DEFAULT_VAULT_IDENTITY defaults.vault_identity [ANSIBLE_VAULT_IDENTITY] Text("default"),
+        "The id of passwords that are given without one.";
+    DEFAULT_VAULT_IDENTITY_LIST defaults.vault_identity_list [ANSIBLE_VAULT_IDENTITY_LIST] Texts,
+        "Vault passwords, as ID@SOURCE.";
+    DEFAULT_VAULT_ID_MATCH defaults.vault_id_match [ANSIBLE_VAULT_ID_MATCH] Flag(false),
+        "Open a vaulted text by passwords of its own id alone.";
+    DEFAULT_VAULT_PASSWORD_FILE defaults.vault_password_file [ANSIBLE_VAULT_PASSWORD_FILE] Nothing,
+        "The file or the program that gives the vault password.";
+    DEFAULT_VERBOSITY defaults.verbosity [ANSIBLE_VERBOSITY] Number(0),
+        "How much is told: as many `-v`.";
+    DIFF_ALWAYS diff.always [ANSIBLE_DIFF_ALWAYS] Flag(false),
+        "Show differences in files.";
+    DISPLAY_SKIPPED_HOSTS defaults.display_skipped_hosts [ANSIBLE_DISPLAY_SKIPPED_HOSTS] Flag(true),
+        "Show hosts that skip a task.";
+    EDITOR defaults.editor [ANSIBLE_EDITOR EDITOR] Text("vi"),
+        "The editor for vaulted files.";
+    ERROR_ON_MISSING_HANDLER defaults.error_on_missing_handler [ANSIBLE_ERROR_ON_MISSING_HANDLER] Flag(true),
+        "A handler that is notified and is not there is an error.";
+    HOST_KEY_CHECKING defaults.host_key_checking [ANSIBLE_HOST_KEY_CHECKING] Flag(true),
+        "Check the keys of hosts.";
+    PAGER defaults.pager [ANSIBLE_PAGER PAGER] Text("less"),
+        "The pager for vaulted files.";
+    SHOW_CUSTOM_STATS defaults.show_custom_stats [ANSIBLE_SHOW_CUSTOM_STATS] Flag(false),
+        "Show what `set_stats` gathered.";
+    TAGS_RUN tags.run [ANSIBLE_RUN_TAGS] Texts,
+        "Run tasks with these tags alone.";
+    TAGS_SKIP tags.skip [ANSIBLE_SKIP_TAGS] Texts,
+        "Leave out tasks with these tags.";
+    TASK_TIMEOUT defaults.task_timeout [ANSIBLE_TASK_TIMEOUT] Number(0),
+        "Seconds that a task may take; 0 is no limit.";
+    VAULT_ENCRYPT_SALT defaults.vault_encrypt_salt [ANSIBLE_VAULT_ENCRYPT_SALT] Nothing,
+        "The salt of what is encrypted; by chance when absent.";
 }
 
 /// Returns the setting of this name.
@@ -105,6 +152,19 @@ pub fn is_set(name: &str) -> bool {
     of(name).is_some_and(|setting| super::current().value(setting).truthy())
 }
 
+impl Setting {
+    /// Returns the type as Ansible names it.
+    pub fn kind(&self) -> &'static str {
+        match self.usual {
+            Usual::Flag(_) => "boolean",
+            Usual::Number(_) => "integer",
+            Usual::Text(_) | Usual::Nothing => "string",
+            Usual::Texts => "list",
+            Usual::Paths(_) => "pathlist",
+        }
+    }
+}
+
 impl Config {
     /// Returns where a setting comes from: `env: NAME`, the file, or `default`.
     pub fn origin_of(&self, setting: &Setting) -> String {
@@ -113,6 +173,19 @@ impl Config {
             (Some(variable), _) => format!("env: {variable}"),
             (None, Some(path)) if self.get(&[], setting.section, setting.key).is_some() => path.display().to_string(),
             (None, _) => "default".to_owned(),
+        }
+    }
+
+    /// Returns what a setting is where nobody set it.
+    pub fn usual(&self, setting: &Setting) -> Value {
+        let here = |path: &&str| Value::from(crate::execute::home_expanded(PathBuf::from(path)).display().to_string());
+        match &setting.usual {
+            Usual::Flag(flag) => (*flag).into(),
+            Usual::Number(number) => (*number).into(),
+            Usual::Text(text) => (*text).into(),
+            Usual::Nothing => Value::Null,
+            Usual::Texts => Vec::<Value>::new().into(),
+            Usual::Paths(paths) => paths.iter().map(here).collect::<Vec<Value>>().into(),
         }
     }
 

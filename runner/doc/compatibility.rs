@@ -68,8 +68,9 @@ fn names(mut known: Vec<&'static str>, ansible: &str, what: &str) -> String {
 }
 
 fn settings() -> String {
-    let mut text = String::from("| setting | in `ansible.cfg` | environment | when absent |\n|---|---|---|---|\n");
-    for Setting { name, variables, section, key, usual } in SETTINGS {
+    let mut text =
+        String::from("| setting | in `ansible.cfg` | environment | when absent | |\n|---|---|---|---|---|\n");
+    for Setting { name, variables, section, key, usual, about } in SETTINGS {
         let usual = match usual {
             Usual::Flag(flag) => if *flag { "yes" } else { "no" }.to_owned(),
             Usual::Number(number) => number.to_string(),
@@ -78,7 +79,10 @@ fn settings() -> String {
             Usual::Paths(paths) => format!("`{}`", paths.join(":")),
         };
         let variables: Vec<String> = variables.iter().map(|name| format!("`{name}`")).collect();
-        text.push_str(&format!("| `{name}` | `[{section}]` `{key}` | {} | {usual} |\n", variables.join(", ")));
+        text.push_str(&format!(
+            "| `{name}` | `[{section}]` `{key}` | {} | {usual} | {about} |\n",
+            variables.join(", ")
+        ));
     }
     text
 }
