@@ -1,5 +1,7 @@
 //! One node: ready, with the device plugin in its place, and what it offers.
 
+use std::collections::BTreeMap;
+
 use kubeon_modules::cluster_evidence::{Cluster, Node, Plugin, Pod};
 use kubeon_modules::evidence::Evidence;
 use serde_json::Value;
@@ -30,7 +32,7 @@ pub fn examine(subject: &mut Subject, seen: Option<&Evidence>, node: &Node, clus
     let silent = here.is_empty() && !cluster.plugins.is_empty() && node.offered() == 0;
     let failing = subject.findings.iter().any(|finding| finding.diagnosis.link == Link::PluginPod);
     if !silent && !failing {
-        offer(subject, seen, node, &here);
+        offer(subject, seen, node, cluster, &here);
     }
 }
 
@@ -301,8 +303,33 @@ fn lost(seen: Option<&Evidence>) -> Option<Finding> {
     said.into_iter().find(|finding| finding.diagnosis.id == table::PLUGIN_LOST.id)
 }
 
+/// Returns what the device plugin must offer at least of GPUs that are cut into slices, by name; `None` where none is.
+fn slices(seen: &Evidence, cluster: &Cluster, here: &[&Pod]) -> Option<BTreeMap<String, u64>> {
+    let cut: BTreeMap<&String, u64> = seen
+        .nvidia
+        .get("mig_devices")?
+        .as_object()?
+        .iter()
+        .filter_map(|(profile, count)| Some((profile, count.as_u64()?)))
+        .collect();
+    let whole = seen.nvidia.get("whole")?.as_u64()?;
+    let here = |plugin: &&Plugin| here.iter().any(|pod| pod.plugin.as_ref() == Some(&plugin.name));
+    let strategy = cluster.plugins.iter().find(here)?.env.get("MIG_STRATEGY")?.as_str();
+    let due: Vec<(String, u64)> = match strategy {
+        _ if cut.is_empty() => return None,
+        "mixed" => {
+            let cut =
+                cut.iter().map(|(profile, count)| (format!("nvidia.com/mig-{}", profile.replace('+', ".")), *count));
+            cut.chain([("nvidia.com/gpu".to_owned(), whole)]).collect()
+        }
+        "single" => vec![("nvidia.com/gpu".to_owned(), cut.values().sum())],
+        _ => return None,
+    };
+    Some(due.into_iter().filter(|(_, count)| *count > 0).collect())
+}
+
 /// Compares what the node offers with what the host has.
-fn offer(subject: &mut Subject, seen: Option<&Evidence>, node: &Node, here: &[&Pod]) {
+fn offer(subject: &mut Subject, seen: Option<&Evidence>, node: &Node, cluster: &Cluster, here: &[&Pod]) {
     let offered = node.offered();
     let listed: Vec<String> = node.allocatable.iter().map(|(name, count)| format!("{name}: {count}")).collect();
     let told = format!(
@@ -315,6 +342,20 @@ fn offer(subject: &mut Subject, seen: Option<&Evidence>, node: &Node, here: &[&P
         .and_then(|seen| seen.nvidia.get("gpus"))
         .and_then(Value::as_array)
         .is_some_and(|gpus| gpus.iter().any(|gpu| gpu["mig"] == "Enabled"));
+    if let Some(due) = seen.and_then(|seen| slices(seen, cluster, here)).filter(|_| offered > 0) {
+        let short = |(name, due): &(&String, &u64)| {
+            let offers = node.allocatable.get(*name).and_then(|count| count.parse().ok());
+            offers.unwrap_or(0) < **due
+        };
+        let lacking: Vec<String> = due.iter().filter(short).map(|(name, count)| format!("{name}: {count}")).collect();
+        if lacking.is_empty() {
+            subject.fine(Link::Allocatable, told);
+        } else {
+            let told = format!("{told}; of what the host has there should be {}", lacking.join(", "));
+            subject.find(Finding::new(table::ALLOCATABLE_LESS, told));
+        }
+        return;
+    }
     let has = has.or_else(|| node.capacity.get("nvidia.com/gpu").and_then(|count| count.parse().ok()));
     match has {
         _ if offered == 0 => {

@@ -307,7 +307,7 @@ super::diagnoses! {
         severity: Severity::Error,
         owner: Owner::Machine,
         what: "the node offers fewer GPUs than the host has",
-        why: "the device plugin has marked one as unhealthy, and does not take that back until it is started anew",
+        why: "the device plugin has marked one as unhealthy, or GPUs were cut into slices after it was started, and it does not see that until it is started anew",
         fix: "see its log for the GPU and the Xid; when the GPU is in order again, delete the device plugin's pod on that node",
         step: None,
         says: &["marking device as unhealthy", "Marking device as unhealthy", "marked unhealthy: GPU-"],
