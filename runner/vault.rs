@@ -101,14 +101,21 @@ impl Vault {
         Ok(parsed)
     }
 
-    /// Returns a node's value with the vaulted texts in it decrypted.
+    /// Returns a node's value with the vaulted texts in it decrypted. One that no password opens fails once it is used.
     ///
     /// # Errors
-    /// When no password decrypts one of them.
+    /// When one of them is damaged.
     pub fn value(&self, node: &Node) -> Result<Value, Diagnostic> {
         match &node.kind {
             Kind::Vault(text) => {
-                let plain = self.decrypt(text).map_err(|message| Diagnostic::error(node.place, message))?;
+                let opened = self.try_open(text).map_err(|message| Diagnostic::error(node.place, message))?;
+                if let (None, Some(late)) = (&opened, late(text)) {
+                    return Ok(Value::Str(Str::template(late, node.place)));
+                }
+                let plain = match opened {
+                    Some(opened) => opened.plain,
+                    None => self.decrypt(text).map_err(|message| Diagnostic::error(node.place, message))?,
+                };
                 let plain = String::from_utf8(plain)
                     .map_err(|_| Diagnostic::error(node.place, "the decrypted text is not UTF-8"))?;
                 secrets::register(&plain);
@@ -139,33 +146,60 @@ impl Vault {
     /// # Errors
     /// A sentence for a person.
     pub fn open(&self, text: &str) -> Result<Opened, String> {
-        let mut lines = text.trim_start().lines();
-        let header: Vec<&str> = lines.next().unwrap_or("").trim().split(';').collect();
-        let id = match header[..] {
-            ["$ANSIBLE_VAULT", "1.1", "AES256"] => DEFAULT_ID,
-            ["$ANSIBLE_VAULT", "1.2", "AES256", id] => id,
-            ["$ANSIBLE_VAULT", version, cipher, ..] => {
-                return Err(format!("vault format {version} with {cipher} is not supported: re-encrypt it"));
+        self.try_open(text)?.ok_or_else(|| {
+            if self.passwords.is_empty() {
+                return "Attempting to decrypt but no vault secrets found: use `--vault-password-file` or `--ask-vault-pass`"
+                    .to_owned();
             }
-            _ => return Err("not a vaulted text: it does not start with `$ANSIBLE_VAULT;`".to_owned()),
-        };
-        if self.passwords.is_empty() {
-            return Err(
-                "it is vaulted and no vault password was given: use `--vault-password-file` or `--ask-vault-pass`"
-                    .to_owned(),
-            );
-        }
-        let sealed = seal::parse(&lines.map(str::trim).collect::<String>());
-        let sealed = sealed.ok_or_else(|| "the vaulted text is damaged".to_owned())?;
+            let id = header(text).map_or(DEFAULT_ID, |(id, _)| id);
+            format!("no vault secrets were found that could decrypt it: none of the passwords given is right (its id is `{id}`)")
+        })
+    }
+
+    /// Opens a text; `None` where no password of those that were given does.
+    fn try_open(&self, text: &str) -> Result<Option<Opened>, String> {
+        let (id, body) = header(text)?;
+        let sealed = seal::parse(&body.lines().map(str::trim).collect::<String>())?;
         let (first, others): (Vec<_>, Vec<_>) = self.passwords.iter().partition(|(name, _)| name == id);
         let others = others.into_iter().filter(|_| !self.strict);
-        for (_, password) in first.into_iter().chain(others) {
-            if let Some(plain) = seal::open(password, &sealed) {
-                return Ok(Opened { plain, id: id.to_owned(), password: password.clone() });
-            }
-        }
-        Err(format!("none of the vault passwords given decrypts it (its id is `{id}`)"))
+        let opened = first.into_iter().chain(others).find_map(|(_, password)| {
+            let plain = seal::open(password, &sealed)?;
+            Some(Opened { plain, id: id.to_owned(), password: password.clone() })
+        });
+        Ok(opened)
     }
+}
+
+/// Returns the id that a vaulted text names, and what follows its header.
+fn header(text: &str) -> Result<(&str, &str), String> {
+    let text = text.trim_start();
+    let (first, body) = text.split_once('\n').unwrap_or((text, ""));
+    let header: Vec<&str> = first.trim().split(';').collect();
+    match header[..] {
+        ["$ANSIBLE_VAULT", "1.1", "AES256"] => Ok((DEFAULT_ID, body)),
+        ["$ANSIBLE_VAULT", "1.2", "AES256", id] => Ok((id, body)),
+        ["$ANSIBLE_VAULT", version, cipher, ..] => {
+            Err(format!("vault format {version} with {cipher} is not supported: re-encrypt it"))
+        }
+        _ => Err("not a vaulted text: it does not start with `$ANSIBLE_VAULT;`".to_owned()),
+    }
+}
+
+/// The filter that opens a vaulted value once it is used.
+pub(crate) const LATE: &str = "kubeon._vaulted";
+
+/// Returns a template that opens a vaulted text once it is used, which fails then where nothing opens it. Whoever has
+/// the passwords of some ids only can use all that the others did not close.
+fn late(text: &str) -> Option<String> {
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    // What has a meaning in a template is in no header that Ansible writes.
+    let plain = words.chars().all(|c| c.is_alphanumeric() || " $_;.-:@".contains(c));
+    plain.then(|| format!("{{{{ '{words}' | {LATE} }}}}"))
+}
+
+/// Returns what stands in such a template, as it was before.
+pub(crate) fn unlate(words: &str) -> String {
+    words.replace(' ', "\n")
 }
 
 /// Encrypts: format 1.2 with an id, 1.1 without. Ends in a line break.

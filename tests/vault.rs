@@ -296,3 +296,86 @@ fn the_name_of_ansible_s_program_is_enough() {
     let version = called(&["--version"]).stdout;
     assert!(version.starts_with("ansible-vault [core 2.") && version.contains("kubeon-run "), "{version}");
 }
+
+/// Whoever has the password of one id can use all that the others did not close.
+#[test]
+fn a_value_that_no_password_opens_fails_where_it_is_used() {
+    let project = passwords();
+    let mine = done(&project, "encrypt_string --vault-id dev@p1 value-of-dev -n mine");
+    let theirs = done(&project, "encrypt_string --vault-id prod@p2 value-of-prod -n theirs");
+    project.write("group_vars/all.yml", &(mine + &theirs));
+    let seen = project.path("seen").display().to_string();
+    let task = |value: &str| {
+        format!(
+            "- hosts: h\n  gather_facts: false\n  tasks:\n    - copy: {{dest: {seen}, content: \"{{{{ {value} }}}}\"}}\n"
+        )
+    };
+    project.write("mine.yml", &task("mine")).write("theirs.yml", &task("theirs"));
+    assert_eq!(project.run(&["mine.yml", "--vault-id", "dev@p1"]).code, 0);
+    assert_eq!(project.read("seen"), "value-of-dev");
+    let ran = project.run(&["theirs.yml", "--vault-id", "dev@p1"]);
+    assert!(ran.code == 2 && ran.stdout.contains("no vault secrets were found that could decrypt"), "{ran:?}");
+    assert!(ran.stdout.contains("its id is `prod`") && ran.stdout.contains("group_vars/all.yml:"), "{ran:?}");
+    assert_eq!(project.run(&["theirs.yml", "--vault-id", "dev@p1", "--vault-id", "prod@p2"]).code, 0);
+    assert_eq!(project.read("seen"), "value-of-prod");
+    let none = project.run(&["mine.yml"]);
+    assert!(none.code == 2 && none.stdout.contains("Attempting to decrypt but no vault secrets found"), "{none:?}");
+    // One that is damaged is told before anything runs.
+    project.write("group_vars/all.yml", "bad: !vault |\n  $ANSIBLE_VAULT;1.1;AES256\n  3g\n");
+    let damaged = project.run(&["mine.yml", "--vault-id", "dev@p1"]);
+    assert!(damaged.code == 4 && damaged.stderr.contains("Non-hexadecimal digit found"), "{damaged:?}");
+}
+
+#[test]
+fn inventories_templates_and_password_files_may_be_vaulted() {
+    let project = passwords();
+    project
+        .write("secret-hosts", "[web]\nweb1 ansible_connection=local colour=dark-green\n")
+        .write("t.j2", "colour {{ colour }}\n");
+    project.write("inner", "pw-inside\n").write("site.yml", "- hosts: web\n  gather_facts: false\n  tasks:\n    - template: {src: t.j2, dest: \"{{ playbook_dir }}/seen\"}\n    - debug: {var: colour}\n");
+    done(&project, "encrypt inner --vault-id p1");
+    done(&project, "encrypt secret-hosts t.j2 --vault-id p1 --vault-id in@inner --encrypt-vault-id in");
+    let mut command =
+        project.command(&["site.yml", "-i", "secret-hosts", "--vault-id", "p1", "--vault-id", "in@inner"]);
+    command.stdin(Stdio::null());
+    let ran = project.wait(command);
+    assert_eq!((ran.code, project.read("seen").as_str()), (0, "colour dark-green\n"), "{ran:?}");
+    assert!(!ran.stdout.contains("dark-green"), "{ran:?}");
+}
+
+#[test]
+fn one_password_of_several_sources_is_enough() {
+    let project = passwords();
+    project.write("f", "a: 1\n");
+    done(&project, "encrypt f --vault-id dev@p1");
+    let ran = vault(&project, "view f --vault-id x@absent --vault-id dev@p1");
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "a: 1\n"));
+    assert!(ran.stderr.starts_with("[WARNING]: Error getting vault password (x): "), "{ran:?}");
+    assert_eq!(vault(&project, "view f --vault-id x@absent --vault-id y@absent").code, 1);
+    // Beside the file of the flag, the configured one counts.
+    let mut both = command(&project, "view f --vault-password-file p2");
+    both.env("ANSIBLE_VAULT_PASSWORD_FILE", "p1");
+    assert_eq!(project.wait(both).stdout, "a: 1\n");
+}
+
+/// Without a terminal, standard input answers.
+#[test]
+fn a_password_may_come_through_a_pipe() {
+    let project = passwords();
+    project.write("f", "a: 1\n");
+    let program = env!("CARGO_BIN_EXE_kubeon-run");
+    let piped = |line: &str| {
+        let mut command = Command::new("setsid");
+        let line = line.replace("VAULT", &format!("{program} vault"));
+        command.args(["-w", "sh", "-c", &line]).current_dir(project.folder.path()).stdin(Stdio::null());
+        project.wait(command)
+    };
+    assert_eq!(piped("printf 'sesame\nsesame\n' | VAULT encrypt f -J").code, 0);
+    assert_eq!(piped("echo sesame | VAULT view f -J").stdout, "a: 1\n");
+    assert_eq!(piped("echo wrong | VAULT view f -J").code, 1);
+    let nobody = piped("VAULT view f -J");
+    assert_eq!(
+        (nobody.code, nobody.stderr.as_str()),
+        (1, "error: Vault password: nobody is there to answer: no terminal\n")
+    );
+}

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::transfer::{Parcel, read};
+use super::transfer::{Parcel, decrypted, read};
 use super::variables::find;
 use super::{Failure, text};
 use crate::execute::{ItemRun, truth};
@@ -77,7 +77,7 @@ const OWN: &[&str] = &[
 pub(super) fn template(run: &ItemRun<'_>, _: Args, args: &Map) -> Result<Map, Failure> {
     let name = text(args, "src").unwrap_or_default();
     let path = find(run, &name, "templates")?;
-    let source = String::from_utf8(read(&path)?)
+    let source = String::from_utf8(decrypted(run, &path, read(&path)?)?)
         .map_err(|_| Failure::message(format!("template `{}` is not UTF-8", path.display())))?;
     let word = |key: &str| text(args, key);
     let newline = word("newline_sequence").map(|text| match text.as_str() {

@@ -72,7 +72,7 @@ fn is_vaulted(path: &Path) -> bool {
 }
 
 /// Decrypts a vaulted file, as Ansible does unless `decrypt` is off.
-fn decrypted(run: &ItemRun<'_>, path: &Path, bytes: Vec<u8>) -> Result<Vec<u8>, Failure> {
+pub(super) fn decrypted(run: &ItemRun<'_>, path: &Path, bytes: Vec<u8>) -> Result<Vec<u8>, Failure> {
     let wanted = run.task.action.args.get("decrypt").is_none_or(truth);
     if !wanted || !bytes.starts_with(VAULT_MAGIC) {
         return Ok(bytes);

@@ -45,6 +45,37 @@ pub fn password_once(question: &str) -> Result<String, String> {
     remembered(&mut TYPED.lock().unwrap_or_else(PoisonError::into_inner), question, || password(question))
 }
 
+/// Asks for a secret that a program may answer: at the terminal, wherever standard input comes from; without one,
+/// standard input's next line is the answer, as in Ansible.
+///
+/// # Errors
+/// A sentence for a person where nobody can answer.
+pub fn secret(question: &str) -> Result<String, String> {
+    if std::fs::File::open("/dev/tty").is_ok() {
+        let typed = rpassword::prompt_password(format!("{question} "));
+        let typed = typed.map_err(|error| format!("{question} {error}"))?;
+        secrets::register(&typed);
+        return Ok(typed);
+    }
+    let mut line = String::new();
+    let read = std::io::stdin().lock().read_line(&mut line).map_err(|error| format!("{question} {error}"))?;
+    let typed = line.trim_end_matches(['\r', '\n']);
+    if read == 0 {
+        return Err(format!("{question} nobody is there to answer: no terminal"));
+    }
+    secrets::register(typed);
+    Ok(typed.to_owned())
+}
+
+/// As [`secret`]; the same question is asked once.
+///
+/// # Errors
+/// As [`secret`].
+pub fn secret_once(question: &str) -> Result<String, String> {
+    static TYPED: Mutex<BTreeMap<String, String>> = Mutex::new(BTreeMap::new());
+    remembered(&mut TYPED.lock().unwrap_or_else(PoisonError::into_inner), question, || secret(question))
+}
+
 fn remembered(
     typed: &mut BTreeMap<String, String>,
     question: &str,

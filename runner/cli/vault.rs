@@ -84,7 +84,7 @@ fn new_key(config: &Config, with: &EncryptionArguments) -> Result<Key, Problem> 
         let ids = ids.join(", ");
         return Err(options(format!("the vault ids {ids} could encrypt it: choose one with `--encrypt-vault-id`")));
     }
-    let vault = passwords::vault(config, &sources, Age::New)?;
+    let vault = passwords::gathered(config, &sources, Age::New)?;
     chosen(config, &vault, wanted.as_deref())
 }
 
@@ -94,7 +94,7 @@ fn opener(config: &Config, args: &OpeningArguments) -> Result<Vault, Problem> {
     if sources.is_empty() {
         sources.push(Source::question());
     }
-    passwords::vault(config, &sources, Age::Known)
+    passwords::gathered(config, &sources, Age::Known)
 }
 
 fn opened(vault: &Vault, path: &Path, bytes: &[u8]) -> Result<Opened, Problem> {
@@ -236,7 +236,7 @@ fn rekey(config: &Config, args: &RekeyArguments) -> Result<(), Problem> {
     if sources.is_empty() || args.with.opening.vault.ask_vault_pass {
         sources.push(Source::question());
     }
-    let new = passwords::vault(config, &sources, Age::New)?;
+    let new = passwords::gathered(config, &sources, Age::New)?;
     let key = chosen(config, &new, wanted.as_deref())?;
     let made = args.files.iter().map(|path| {
         let plain = opened(&vault, path, &files::read(path)?)?.plain;

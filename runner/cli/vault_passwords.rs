@@ -7,7 +7,8 @@ use std::process::{Command, Stdio};
 use super::config::Config;
 use super::reach_args::VaultArguments;
 use super::{Problem, prompt};
-use crate::vault::{DEFAULT_ID, Vault};
+use crate::report;
+use crate::vault::{self, DEFAULT_ID, Vault};
 
 /// A password's id, and what gives it.
 #[derive(Debug, Clone)]
@@ -54,10 +55,10 @@ impl Source {
         Source { id: DEFAULT_ID.to_owned(), from: From::Question { named: false } }
     }
 
-    /// Returns the password.
-    pub fn password(&self, age: Age) -> Result<String, Problem> {
+    /// Returns the password; `known` opens a file that is vaulted itself.
+    fn password(&self, age: Age, known: &Vault) -> Result<String, Problem> {
         let named = match &self.from {
-            From::File(path) => return read(path, &self.id).map_err(Problem::new),
+            From::File(path) => return read(path, &self.id, known).map_err(Problem::new),
             From::Question { named } => *named,
         };
         let id = &self.id;
@@ -68,12 +69,12 @@ impl Source {
             (Age::New, false) => "New Vault password:".to_owned(),
         };
         if age == Age::Known {
-            return prompt::password_once(&question).map_err(Problem::new);
+            return prompt::secret_once(&question).map_err(Problem::new);
         }
-        let password = prompt::password(&question).map_err(Problem::new)?;
+        let password = prompt::secret(&question).map_err(Problem::new)?;
         let again = question.replacen("New", "Confirm new", usize::from(named));
         let again = again.replacen("New", "Confirm New", usize::from(!named));
-        if prompt::password(&again).map_err(Problem::new)? != password {
+        if prompt::secret(&again).map_err(Problem::new)? != password {
             return Err(Problem::new("the two passwords differ"));
         }
         match password.is_empty() {
@@ -107,22 +108,37 @@ pub fn sources(config: &Config, args: &VaultArguments) -> Result<Vec<Source>, Pr
     let VaultArguments { ask_vault_pass: ask, vault_password_file: files, vault_id: ids } = args;
     let mut sources = configured(config);
     sources.extend(ids.iter().map(|id| Source::parse(id)));
-    let given = config.paths(&["ANSIBLE_VAULT_PASSWORD_FILE"], "defaults", "vault_password_file").unwrap_or_default();
-    let files = if files.is_empty() { &given } else { files };
+    let more = config.paths(&["ANSIBLE_VAULT_PASSWORD_FILE"], "defaults", "vault_password_file").unwrap_or_default();
     let identity = config.get(&["ANSIBLE_VAULT_IDENTITY"], "defaults", "vault_identity");
     let identity = identity.as_deref().unwrap_or(DEFAULT_ID);
-    sources.extend(files.iter().map(|file| Source::file(identity, file)));
+    sources.extend(files.iter().chain(&more).map(|file| Source::file(identity, file)));
     if *ask || config.flag(&["ANSIBLE_ASK_VAULT_PASS"], "defaults", "ask_vault_pass", false)? {
         sources.push(Source { id: identity.to_owned(), ..Source::question() });
     }
     Ok(sources)
 }
 
-/// Reads the passwords of these sources.
-pub fn vault(config: &Config, sources: &[Source], age: Age) -> Result<Vault, Problem> {
+/// Reads the passwords of these sources. One that gives none is told and passed over, as long as another gives one.
+pub fn gathered(config: &Config, sources: &[Source], age: Age) -> Result<Vault, Problem> {
     let mut vault = Vault::default();
+    let mut failed = None;
+    let mut given = 0;
     for source in sources {
-        vault.add(&source.id, &source.password(age)?);
+        match source.password(age, &vault) {
+            Ok(password) => {
+                vault.add(&source.id, &password);
+                given += 1;
+            }
+            Err(problem) => {
+                if sources.len() > 1 {
+                    report::warn(&format!("Error getting vault password ({}): {}", source.id, problem.message));
+                }
+                failed = Some(problem);
+            }
+        }
+    }
+    if let Some(problem) = failed.filter(|_| given == 0) {
+        return Err(problem);
     }
     if config.flag(&["ANSIBLE_VAULT_ID_MATCH"], "defaults", "vault_id_match", false)? {
         vault.only_by_id();
@@ -132,16 +148,20 @@ pub fn vault(config: &Config, sources: &[Source], age: Age) -> Result<Vault, Pro
 
 /// Returns the passwords that were given for a run.
 pub fn known(config: &Config, args: &VaultArguments) -> Result<Vault, Problem> {
-    vault(config, &sources(config, args)?, Age::Known)
+    gathered(config, &sources(config, args)?, Age::Known)
 }
 
 /// Reads a password's file; one that can be executed is asked, and one whose name ends in `-client` is told the id.
-fn read(path: &Path, id: &str) -> Result<String, String> {
+fn read(path: &Path, id: &str, known: &Vault) -> Result<String, String> {
     let path = crate::execute::home_expanded(path.to_owned());
     let failed = |error: std::io::Error| format!("read the vault password from `{}`: {error}", path.display());
     let executable = std::fs::metadata(&path).map_err(failed)?.permissions().mode() & 0o111 != 0;
     if path.is_dir() || !executable {
-        let text = std::fs::read(&path).map_err(failed)?;
+        let mut text = std::fs::read(&path).map_err(failed)?;
+        if vault::is_vaulted(&text) {
+            let plain = known.decrypt(&String::from_utf8_lossy(&text));
+            text = plain.map_err(|message| format!("read the vault password from `{}`: {message}", path.display()))?;
+        }
         return not_empty(String::from_utf8_lossy(&text).trim(), &path);
     }
     let mut command = Command::new(std::fs::canonicalize(&path).map_err(failed)?);

@@ -10,11 +10,10 @@ enum Section {
     Vars(String),
 }
 
-/// Reads an INI inventory into `inventory`; mistakes are added to `problems`.
-pub(super) fn read(inventory: &mut Inventory, file: FileId, problems: &mut Vec<Diagnostic>) {
-    let source = file.source();
+/// Reads an INI inventory into `inventory`; mistakes are added to `problems`, with places in `file`.
+pub(super) fn read(inventory: &mut Inventory, file: FileId, text: &str, problems: &mut Vec<Diagnostic>) {
     let mut section = Section::Hosts(UNGROUPED.to_owned());
-    for (number, line) in source.text.lines().enumerate() {
+    for (number, line) in text.lines().enumerate() {
         let indent = line.chars().take_while(|c| c.is_whitespace()).count();
         let place = file.at(number + 1, indent + 1);
         let trimmed = line.trim();

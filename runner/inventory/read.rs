@@ -128,18 +128,26 @@ impl Reader<'_> {
         if !is_yaml && fs::metadata(path).is_ok_and(|metadata| metadata.permissions().mode() & 0o111 != 0) {
             return self.script(inventory, path);
         }
-        let text = match fs::read(path) {
-            Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
-            Err(error) => {
-                let message = format!("read `{}`: {error}", path.display());
-                return self.problems.push(Diagnostic::error(Place::default(), message));
+        let read = fs::read(path).map_err(|error| format!("read `{}`: {error}", path.display()));
+        let read = read.and_then(|bytes| {
+            let vaulted = crate::vault::is_vaulted(&bytes);
+            let text = String::from_utf8_lossy(&bytes).into_owned();
+            if !vaulted {
+                return Ok((text, false));
             }
+            let plain = self.vault.decrypt(&text);
+            let plain = plain.map_err(|message| format!("decrypt `{}`: {message}", path.display()))?;
+            Ok((String::from_utf8_lossy(&plain).into_owned(), true))
+        });
+        let (text, is_vaulted) = match read {
+            Ok(read) => read,
+            Err(message) => return self.problems.push(Diagnostic::error(Place::default(), message)),
         };
         let starts_as_yaml = text
             .lines()
             .find(|line| !line.trim().is_empty() && !line.starts_with('#'))
             .is_some_and(|line| line.trim_end() == "---" || line.trim_end().ends_with(':') || line.starts_with('{'));
-        if is_yaml || starts_as_yaml || text.starts_with("$ANSIBLE_VAULT") {
+        if is_yaml || starts_as_yaml {
             match self.vault.read_yaml(path) {
                 Ok(parsed) => {
                     self.problems.extend(parsed.warnings);
@@ -152,7 +160,14 @@ impl Reader<'_> {
                 Err(problem) => self.problems.push(problem),
             }
         } else {
-            ini::read(inventory, FileId::register(path, text), &mut self.problems);
+            if is_vaulted {
+                let values = text.split_whitespace().filter_map(|word| word.split_once('='));
+                values.for_each(|(_, value)| crate::report::secrets::register(value.trim_matches(['"', '\''])));
+            }
+            // Places in a vaulted file show no line of it.
+            let blank: String = text.chars().map(|c| if c == '\n' { '\n' } else { ' ' }).collect();
+            let file = FileId::register(path, if is_vaulted { &blank } else { &*text });
+            ini::read(inventory, file, &text, &mut self.problems);
         }
     }
 

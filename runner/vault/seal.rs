@@ -15,6 +15,9 @@ const KEY: usize = 32;
 const BLOCK: usize = 16;
 const SALT: usize = 32;
 
+/// What is wrong with digits that are no vault's.
+const MISSHAPEN: &str = "the vaulted text is damaged: it has no salt, guard and ciphertext";
+
 type Cipher = ctr::Ctr128BE<Aes256>;
 
 /// A vaulted text's parts.
@@ -24,12 +27,15 @@ pub(super) struct Sealed {
     cipher: Vec<u8>,
 }
 
-/// Reads the digits that follow the header; `None` when they are damaged.
-pub(super) fn parse(digits: &str) -> Option<Sealed> {
-    let inner = String::from_utf8(unhex(digits)?).ok()?;
+/// Reads the digits that follow the header.
+///
+/// # Errors
+/// What is damaged, in the words that ansible-vault has for it.
+pub(super) fn parse(digits: &str) -> Result<Sealed, String> {
+    let inner = String::from_utf8(unhex(digits)?).map_err(|_| MISSHAPEN.to_owned())?;
     let mut parts = inner.lines().map(unhex);
-    let mut part = || parts.next().flatten();
-    Some(Sealed { salt: part()?, mac: part()?, cipher: part()? })
+    let mut part = || parts.next().unwrap_or_else(|| Err(MISSHAPEN.to_owned()));
+    Ok(Sealed { salt: part()?, mac: part()?, cipher: part()? })
 }
 
 /// Decrypts; `None` when the password is another.
@@ -79,10 +85,15 @@ fn hex(bytes: impl AsRef<[u8]>) -> String {
     bytes.as_ref().iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
-fn unhex(text: &str) -> Option<Vec<u8>> {
+fn unhex(text: &str) -> Result<Vec<u8>, String> {
     let text = text.trim();
-    if !text.is_ascii() || !text.len().is_multiple_of(2) {
-        return None;
+    let fault = |what: &str| format!("the vaulted text is damaged: Vault format unhexlify error: {what}");
+    if !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return Err(fault("Non-hexadecimal digit found"));
     }
-    (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).ok()).collect()
+    if !text.len().is_multiple_of(2) {
+        return Err(fault("Odd-length string"));
+    }
+    let byte = |at: usize| u8::from_str_radix(&text[at..at + 2], 16);
+    (0..text.len()).step_by(2).map(byte).collect::<Result<_, _>>().map_err(|error| fault(&error.to_string()))
 }

@@ -1,6 +1,7 @@
 //! Texts into a vault and out of it.
 
 use crate::report::secrets;
+use crate::template::TemplateError;
 use crate::template::call::{Call, Filter, callable};
 use crate::template::live::{Live, Result};
 use crate::value::Value;
@@ -12,6 +13,7 @@ const ID: &str = "filter_default";
 pub(super) const FILTERS: &[Filter] = &[
     callable("vault", &["secret", "salt", "vault_id", "wrap_object", "vaultid"], vault),
     callable("unvault", &["secret", "vault_id", "vaultid"], unvault),
+    callable(vault::LATE, &[], late),
 ];
 
 fn secret(call: &Call<'_>) -> Result<String> {
@@ -51,6 +53,15 @@ fn unvault(call: &mut Call<'_>) -> Result<Live> {
     opener.add(&call.text_or(1, ID)?, &secret);
     let plain = opener.decrypt(&text).map_err(|message| call.fault(format!("Unable to decrypt: {message}")))?;
     let plain = String::from_utf8(plain).map_err(|_| call.fault("what comes out is not UTF-8"))?;
+    secrets::register(&plain);
+    Ok(plain.into())
+}
+
+/// Opens a value that could not be opened when it was read.
+fn late(call: &mut Call<'_>) -> Result<Live> {
+    let fault = |message: String| TemplateError::new(Default::default(), message);
+    let plain = vault::current().decrypt(&vault::unlate(&call.text()?)).map_err(fault)?;
+    let plain = String::from_utf8(plain).map_err(|_| fault("the decrypted text is not UTF-8".to_owned()))?;
     secrets::register(&plain);
     Ok(plain.into())
 }
