@@ -287,14 +287,14 @@ fn what_would_silently_change_a_run_is_refused_at_its_place() {
          error_on_undefined_vars = False\nhost_key_cheking = False\nlog_path = /tmp/log\ncallbacks_enabled = profile_tasks\n\
          strategy = linear\nprivate_key_file = keys/absent\n",
     );
-    let ran = run(&project, &["site.yml"], &[("ANSIBLE_ENABLE_TASK_DEBUGGER", "true")]);
+    let ran = run(&project, &["site.yml"], &[("ANSIBLE_ALLOW_UNSAFE_LOOKUPS", "true")]);
     assert_eq!((ran.code, ran.stdout.as_str()), (4, ""), "{ran:?}");
     assert!(!Path::new(&project.path("marker")).exists());
     for told in [
         "error: `precedence = all_inventory` is not supported\n --> ansible.cfg:2:14\n",
         "error: `jinja2_extensions = jinja2.ext.do, jinja2.ext.i18n` is not supported\n --> ansible.cfg:3:21\n",
         "error: `error_on_undefined_vars = False` is not supported\n --> ansible.cfg:4:27\n",
-        "error: `ANSIBLE_ENABLE_TASK_DEBUGGER = true` is not supported\n",
+        "error: `ANSIBLE_ALLOW_UNSAFE_LOOKUPS = true` is not supported\n",
         "warning: `host_key_cheking` is no setting of [defaults], and does nothing\n --> ansible.cfg:5:1\n",
         "did you mean `host_key_checking`?",
         "warning: `log_path` is not followed",

@@ -270,6 +270,7 @@ fn collect(told: &mpsc::Receiver<Event>) -> (Vec<Outcome>, Vec<String>) {
             | Event::TaskStart(_)
             | Event::HostStart { .. }
             | Event::Alive { .. }
+            | Event::Asking(_)
             | Event::Item(_)
             | Event::Replayed(_)
             | Event::Retry { .. }

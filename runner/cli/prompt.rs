@@ -26,6 +26,18 @@ pub fn line(question: &str, echo: bool) -> Option<String> {
     Some(typed.trim_end_matches(['\r', '\n']).to_owned())
 }
 
+/// Asks for a command; `None` at the end of what is typed, and where nobody is there to type.
+pub fn command(question: &str) -> Option<String> {
+    if !std::io::stdin().is_terminal() {
+        return None;
+    }
+    let mut out = std::io::stderr();
+    write!(out, "{question}").and_then(|()| out.flush()).ok()?;
+    let mut typed = String::new();
+    let read = std::io::stdin().lock().read_line(&mut typed).ok()?;
+    (read > 0).then(|| typed.trim().to_owned())
+}
+
 /// Asks for a password.
 ///
 /// # Errors

@@ -227,6 +227,10 @@ fn carry_out(args: RunArguments, given: Option<Given>) -> Result<u8, Problem> {
     if let Some(given) = given {
         reporting.format = given.format;
     }
+    // The debugger's questions would be drawn over.
+    if reporting.format == report::Format::Auto && execute::may_ask(&plays, &run) {
+        reporting.format = report::Format::Lines;
+    }
     let replay = match again::earlier(&args, &about, &inventory, &mut run)? {
         Earlier::Nothing => return Ok(0),
         Earlier::Run(replay) => replay,

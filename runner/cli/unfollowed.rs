@@ -28,13 +28,6 @@ const REFUSED: &[Setting] = &[
     },
     Setting {
         section: "defaults",
-        key: "enable_task_debugger",
-        variable: "ANSIBLE_ENABLE_TASK_DEBUGGER",
-        usual: NO,
-        help: "there is no interactive debugger; `--step` asks before each task",
-    },
-    Setting {
-        section: "defaults",
         key: "error_on_undefined_vars",
         variable: "ANSIBLE_ERROR_ON_UNDEFINED_VARS",
         usual: YES,
@@ -112,7 +105,7 @@ const KNOWN: &[(&str, &str)] = &[
          collections_on_ansible_version_mismatch collections_scan_sys_path connection_password_file \
          become_password_file connection_plugins become_plugins cow_selection cowpath cowsay_enabled_stencils debug \
          deprecation_warnings devel_warning display_args_to_stdout display_failed_stderr display_ok_hosts \
-         display_skipped_hosts display_traceback doc_fragment_plugins duplicate_dict_key editor \
+         display_skipped_hosts display_traceback doc_fragment_plugins duplicate_dict_key editor enable_task_debugger \
          error_on_missing_handler executable fact_caching fact_caching_connection fact_caching_prefix \
          fact_caching_timeout facts_modules filter_plugins force_color force_handlers forks gathering \
          hash_behaviour home host_key_checking httpapi_plugins inject_facts_as_vars internal_poll_interval \

@@ -124,6 +124,8 @@ settings! {
         "Show hosts that skip a task.";
     EDITOR defaults.editor [ANSIBLE_EDITOR EDITOR] Text("vi"),
         "The editor for vaulted files.";
+    ENABLE_TASK_DEBUGGER defaults.enable_task_debugger [ANSIBLE_ENABLE_TASK_DEBUGGER] Flag(false),
+        "Open the debugger after every failure.";
     ERROR_ON_MISSING_HANDLER defaults.error_on_missing_handler [ANSIBLE_ERROR_ON_MISSING_HANDLER] Flag(true),
         "A handler that is notified and is not there is an error.";
     HOST_KEY_CHECKING defaults.host_key_checking [ANSIBLE_HOST_KEY_CHECKING] Flag(true),
@@ -136,6 +138,8 @@ settings! {
         "Run tasks with these tags alone.";
     TAGS_SKIP tags.skip [ANSIBLE_SKIP_TAGS] Texts,
         "Leave out tasks with these tags.";
+    TASK_DEBUGGER_IGNORE_ERRORS defaults.task_debugger_ignore_errors [ANSIBLE_TASK_DEBUGGER_IGNORE_ERRORS] Flag(true),
+        "A failure that is ignored opens no debugger.";
     TASK_TIMEOUT defaults.task_timeout [ANSIBLE_TASK_TIMEOUT] Number(0),
         "Seconds that a task may take; 0 is no limit.";
     VAULT_ENCRYPT_SALT defaults.vault_encrypt_salt [ANSIBLE_VAULT_ENCRYPT_SALT] Nothing,

@@ -1,6 +1,7 @@
 //! Walks the plays: which host does which task when.
 
 mod cursor;
+mod debugger;
 mod flush;
 mod handlers;
 mod include;
@@ -17,6 +18,7 @@ mod task;
 mod vars_files;
 mod world;
 
+pub use debugger::may_ask;
 pub use include::role_use;
 pub use item::{ItemRun, module};
 pub use play::{EXIT_INTERRUPTED, PlayRun, run};

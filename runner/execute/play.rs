@@ -268,7 +268,7 @@ fn run_play(world: &Arc<World>, play: Play, ordinal: usize) -> Result<Stop, Stri
 }
 
 /// Returns the name of the play's strategy.
-fn strategy(world: &World, run: &PlayRun) -> String {
+pub(super) fn strategy(world: &World, run: &PlayRun) -> String {
     let own = run.value(Keyword::Strategy).map(|value| value.to_string());
     own.unwrap_or_else(|| world.options.default_strategy.clone())
 }

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::cursor::{AfterFailure, Cursor};
+use super::debugger::Debugger;
 use super::handlers::Notified;
 use super::include::{Included, Inclusion};
 use super::play::Casualties;
@@ -197,18 +198,23 @@ impl<'a> Batch<'a> {
         use rayon::prelude::*;
         // Whoever has not begun when the user asks to stop does not begin.
         let run = |host: &HostName| {
-            let task = HostTask { world: self.world, play: self.play, host, task, info };
+            let task = HostTask { world: self.world, play: self.play, host, task, info, over: &[] };
             (!self.world.is_interrupted()).then(|| task.run())
         };
         // A host alone needs no other thread.
-        let Some(pool) = self.pool.as_ref().filter(|_| hosts.len() > 1) else {
-            return hosts.iter().filter_map(run).collect();
+        let ends: Vec<TaskEnd> = match self.pool.as_ref().filter(|_| hosts.len() > 1) {
+            None => hosts.iter().filter_map(run).collect(),
+            Some(pool) => {
+                let throttle = hosts.first().and_then(|host| self.throttle(task, host)).unwrap_or(usize::MAX);
+                let waves = hosts.chunks(throttle.min(hosts.len()));
+                let wave_of = |wave: &[HostName]| {
+                    pool.install(|| wave.par_iter().with_max_len(1).filter_map(run).collect::<Vec<_>>())
+                };
+                waves.flat_map(wave_of).collect()
+            }
         };
-        let throttle = hosts.first().and_then(|host| self.throttle(task, host)).unwrap_or(usize::MAX);
-        let waves = hosts.chunks(throttle.min(hosts.len()));
-        waves
-            .flat_map(|wave| pool.install(|| wave.par_iter().with_max_len(1).filter_map(run).collect::<Vec<_>>()))
-            .collect()
+        let debugger = Debugger::new(self.world, self.play, task, info);
+        ends.into_iter().map(|end| debugger.after(end)).collect()
     }
 
     /// Returns how many hosts may be at a task at a time.
@@ -370,7 +376,7 @@ fn gathers_only(section: &Block) -> bool {
 }
 
 /// Returns a task as `ansible_failed_task` shows it: its keywords, its action and arguments.
-fn failed_task(world: &Arc<World>, play: &Arc<PlayRun>, end: &TaskEnd) -> Value {
+pub(super) fn failed_task(world: &Arc<World>, play: &Arc<PlayRun>, end: &TaskEnd) -> Value {
     let task = &end.task;
     let templar = crate::vars::templar(world, Some(play), &end.host, Some(task));
     let shown = |value: &Value| templar.value(value).unwrap_or_else(|_| value.clone());

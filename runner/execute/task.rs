@@ -35,6 +35,8 @@ pub struct HostTask<'a> {
     pub host: &'a Arc<str>,
     pub task: &'a Arc<Task>,
     pub info: &'a Arc<TaskInfo>,
+    /// Variables over all others: what somebody set in the debugger.
+    pub over: &'a [(String, Value)],
 }
 
 /// A loop's items with the names under which a round sees them.
@@ -56,7 +58,7 @@ impl HostTask<'_> {
         }
         self.world.tell(Event::HostStart { host: self.host.clone(), task: self.info.clone() });
         let started = Instant::now();
-        let templar = crate::vars::templar(self.world, Some(self.play), self.host, Some(self.task));
+        let templar = self.templar();
         let no_log = self.flag(&templar, Keyword::NoLog);
         let mut includes = Vec::new();
         let end = match &self.task.loop_ {
@@ -70,7 +72,7 @@ impl HostTask<'_> {
 
     /// Passes over what an earlier run did: variables, facts and notifications come from its record.
     fn replay(&self, done: Done) -> TaskEnd {
-        let templar = crate::vars::templar(self.world, Some(self.play), self.host, Some(self.task));
+        let templar = self.templar();
         let no_log = self.flag(&templar, Keyword::NoLog);
         let end = ItemEnd { status: done.status, result: done.result, delegated: done.delegated };
         let run = self.item(templar.clone(), no_log);
@@ -83,6 +85,11 @@ impl HostTask<'_> {
         self.keep(&run, &end);
         let is_loop = self.task.loop_.is_some() && had_rounds(&end);
         self.finish(end, is_loop, &templar, no_log, Vec::new(), None)
+    }
+
+    fn templar(&self) -> Templar {
+        let templar = crate::vars::templar(self.world, Some(self.play), self.host, Some(self.task));
+        if self.over.is_empty() { templar } else { templar.with(self.over.iter().cloned()) }
     }
 
     fn item(&self, templar: Templar, no_log: bool) -> ItemRun<'_> {
@@ -205,7 +212,7 @@ impl HostTask<'_> {
             // What a round sets, the next one sees.
             let registers = self.task.keywords.get(Keyword::Register).is_some();
             if registers || end.result.contains_key("ansible_facts") {
-                let now = crate::vars::templar(self.world, Some(self.play), self.host, Some(self.task));
+                let now = self.templar();
                 templar = self.with_registered(&now, &end.result);
             }
             let stop = end.status == Status::Unreachable || self.world.is_interrupted();

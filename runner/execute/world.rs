@@ -286,29 +286,26 @@ impl World {
 
     /// Counts how a task ended, as Ansible's recap does.
     pub fn count(&self, host: &HostName, status: Status, changed: bool, ignored: bool) {
-        self.count_on(host, |counts| match status {
-            Status::Ok => counts.ok += 1,
-            Status::Changed => {
-                counts.ok += 1;
-                counts.changed += 1;
-            }
-            Status::Skipped if ignored => {
-                counts.skipped += 1;
-                counts.ignored += 1;
-            }
-            Status::Skipped => counts.skipped += 1,
-            Status::Failed if ignored => {
-                counts.ok += 1;
-                counts.ignored += 1;
-                counts.changed += u64::from(changed);
-            }
-            Status::Failed => counts.failed += 1,
-            Status::Unreachable if ignored => {
-                counts.skipped += 1;
-                counts.ignored += 1;
-            }
-            Status::Unreachable => counts.unreachable += 1,
-        });
+        self.count_on(host, |counts| each_count(counts, status, changed, ignored, |count| *count += 1));
+    }
+
+    /// Takes back what [`World::count`] counted, for a task that is done again.
+    pub fn uncount(&self, host: &HostName, status: Status, changed: bool, ignored: bool) {
+        let less = |count: &mut u64| *count = count.saturating_sub(1);
+        self.count_on(host, |counts| each_count(counts, status, changed, ignored, less));
+    }
+
+    /// Stops the run as Ctrl-C does.
+    pub fn interrupt(&self) {
+        self.interrupted.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns once everything that was told so far is shown.
+    pub fn settle(&self) {
+        let (shown, wait) = std::sync::mpsc::sync_channel(1);
+        self.tell(Event::Asking(shown));
+        // A reporter that is gone shows nothing more.
+        wait.recv().ok();
     }
 
     /// Counts a failure that a rescue took up.
@@ -341,5 +338,30 @@ impl World {
             stats.order.iter().map(|host| (host.clone(), stats.counts[host])).collect();
         hosts.sort_by(|a, b| a.0.cmp(&b.0));
         Recap { hosts, duration_s, custom: stats.custom.clone(), code }
+    }
+}
+
+/// Calls for each count that an end of a task goes into.
+fn each_count(counts: &mut Counts, status: Status, changed: bool, ignored: bool, count: impl Fn(&mut u64)) {
+    match status {
+        Status::Ok => count(&mut counts.ok),
+        Status::Changed => {
+            count(&mut counts.ok);
+            count(&mut counts.changed);
+        }
+        Status::Failed if ignored => {
+            count(&mut counts.ok);
+            count(&mut counts.ignored);
+            if changed {
+                count(&mut counts.changed);
+            }
+        }
+        Status::Failed => count(&mut counts.failed),
+        Status::Skipped | Status::Unreachable if ignored => {
+            count(&mut counts.skipped);
+            count(&mut counts.ignored);
+        }
+        Status::Skipped => count(&mut counts.skipped),
+        Status::Unreachable => count(&mut counts.unreachable),
     }
 }

@@ -6,7 +6,7 @@ use crate::value::may_be_template;
 use crate::yaml::{Kind, Node};
 
 /// The strategies that there are.
-pub const STRATEGIES: &[&str] = &["linear", "free", "host_pinned"];
+pub const STRATEGIES: &[&str] = &["linear", "free", "host_pinned", "debug"];
 /// Orders in which a play takes its hosts.
 pub const ORDERS: &[&str] = &["inventory", "reverse_inventory", "sorted", "reverse_sorted", "shuffle"];
 /// Ways to become another user.
@@ -25,6 +25,7 @@ pub const CONNECTIONS: &[&str] = &[
     "chroot",
     "kubectl",
 ];
+/// After which ends of a task the debugger comes up.
 const DEBUGGER: &[&str] = &["always", "never", "on_failed", "on_unreachable", "on_skipped"];
 
 /// Returns the mistake in a keyword's value as written, if there is one. Templates are judged when they are rendered.
@@ -34,17 +35,10 @@ pub(super) fn check(keyword: Keyword, node: &Node) -> Option<Diagnostic> {
     }
     let word = node.as_str().filter(|word| !may_be_template(word) && !word.is_empty())?;
     let known = known(keyword)?;
-    let message = match misnamed(keyword, word) {
-        Some(message) => message,
-        None if keyword == Keyword::Debugger && word != "never" => {
-            format!("`debugger: {word}` is not supported: there is no interactive debugger")
-        }
-        None => return None,
-    };
+    let message = misnamed(keyword, word)?;
     let problem = Diagnostic::error(node.place, message).width(word.chars().count());
     Some(match crate::source::nearest(word, known.iter().copied()) {
-        Some(meant) if meant != word => problem.help(format!("did you mean `{meant}`?")),
-        Some(_) => problem.help("take it out; `--step` asks before each task, `-vvv` shows its arguments"),
+        Some(meant) => problem.help(format!("did you mean `{meant}`?")),
         None => problem,
     })
 }

@@ -65,6 +65,8 @@ pub enum Event {
     NoHostsLeft,
     /// The run can't go on.
     Error(String),
+    /// Somebody is about to be asked something: what was told before is to be shown first, and that answered.
+    Asking(std::sync::mpsc::SyncSender<()>),
     /// The run has ended.
     Recap(Recap),
 }

@@ -54,6 +54,7 @@ pub fn of(event: &Event) -> Json {
         Event::Warning(text) => json!({"event": "warning", "message": text}),
         Event::Deprecated(text) => json!({"event": "deprecated", "message": text}),
         Event::Error(text) => json!({"event": "error", "message": text}),
+        Event::Asking(_) => json!({"event": "asking"}),
         Event::Recap(recap) => recap_json(recap),
     };
     if let Json::Object(entries) = &mut value {

@@ -149,6 +149,7 @@ impl<W: Write + Send, E: Write + Send> Reporter for Junit<W, E> {
             | Event::TaskStart(_)
             | Event::HostStart { .. }
             | Event::Alive { .. }
+            | Event::Asking(_)
             | Event::Item(_)
             | Event::Replayed(_)
             | Event::Retry { .. }

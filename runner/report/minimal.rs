@@ -78,6 +78,7 @@ impl<W: Write + Send, E: Write + Send> Reporter for Minimal<W, E> {
             | Event::TaskStart(_)
             | Event::HostStart { .. }
             | Event::Alive { .. }
+            | Event::Asking(_)
             | Event::Item(_)
             | Event::Replayed(_)
             | Event::Retry { .. }

@@ -85,6 +85,10 @@ pub fn start(mut reporting: Reporting, interrupted: Arc<AtomicBool>, events: Rec
                 events.recv_timeout(TICK)
             });
             match event {
+                Ok(Event::Asking(shown)) => {
+                    std::io::stdout().flush().ok();
+                    shown.send(()).ok();
+                }
                 Ok(event) => reporters.iter_mut().for_each(|reporter| reporter.take(&event)),
                 Err(RecvTimeoutError::Timeout) => reporters.iter_mut().for_each(|reporter| reporter.tick()),
                 Err(RecvTimeoutError::Disconnected) => return,

@@ -307,6 +307,7 @@ impl Reporter for Progress {
             | Event::TaskStart(_)
             | Event::Included { .. }
             | Event::Notified { .. }
+            | Event::Asking(_)
             | Event::Replayed(_) => {}
         }
         self.redraw();

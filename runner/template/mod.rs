@@ -127,6 +127,11 @@ impl Templar {
         }
     }
 
+    /// Returns the names of all variables.
+    pub fn names(&self) -> Vec<Arc<str>> {
+        self.inner.variables.names()
+    }
+
     /// Returns a variable as it is, unrendered.
     pub fn variable(&self, name: &str) -> Option<Value> {
         self.inner.variables.get(name)

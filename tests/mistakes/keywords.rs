@@ -81,16 +81,16 @@ fn a_handler_that_is_not_there() {
 fn words_that_a_keyword_does_not_have() {
     expect(
         "words",
-        "    - command: uptime\n      debugger: on_failed\n      become_method: sudoo\n    - command: uptime\n      \
+        "    - command: uptime\n      debugger: on_fail\n      become_method: sudoo\n    - command: uptime\n      \
          connection: winrm\n",
         "
-error: `debugger: on_failed` is not supported: there is no interactive debugger
+error: `debugger: on_fail` is not supported: `always`, `never`, `on_failed`, `on_unreachable`, `on_skipped` are
  --> site.yml:6:17
   |
-6 |       debugger: on_failed
-  |                 ^^^^^^^^^
+6 |       debugger: on_fail
+  |                 ^^^^^^^
   |
-  = help: take it out; `--step` asks before each task, `-vvv` shows its arguments
+  = help: did you mean `on_failed`?
 
 error: `become_method: sudoo` is not supported: `sudo`, `su`, `doas` are
  --> site.yml:7:22
@@ -113,7 +113,7 @@ error: 3 mistakes found; nothing was run",
     let project = Project::new("words of a play", &[("site.yml", play)]);
     let (status, stderr) = project.run(&[]);
     for told in [
-        "`strategy: fre` is not supported: `linear`, `free`, `host_pinned` are\n --> site.yml:2:13",
+        "`strategy: fre` is not supported: `linear`, `free`, `host_pinned`, `debug` are\n --> site.yml:2:13",
         "`order: sortd` is not supported",
         "did you mean `sorted`?",
         "`serial` is a number of hosts, a percentage or a list of them, not `many`\n --> site.yml:4:15",
