@@ -202,6 +202,11 @@ pub(crate) fn unlate(words: &str) -> String {
     words.replace(' ', "\n")
 }
 
+/// Returns whether a message says that no password opens something.
+pub(crate) fn says_closed(message: &str) -> bool {
+    message.contains("no vault secrets")
+}
+
 /// Encrypts: format 1.2 with an id, 1.1 without. Ends in a line break.
 ///
 /// # Errors

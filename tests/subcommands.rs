@@ -65,6 +65,17 @@ fn pages_are_those_of_the_documentation() {
     }
     let collection = run(&project, ".", &["doc", "ansible.builtin.copy"]);
     assert_eq!(collection.stdout, run(&project, ".", &["doc", "copy"]).stdout);
+    assert_eq!(run(&project, ".", &["doc", "-l"]).stdout, list);
+    let two = run(&project, ".", &["doc", "-t", "module", "ping", "copy"]).stdout;
+    assert!(two.starts_with("# ping\n") && two.contains("\n# copy\n"), "{two}");
+    let json: serde_json::Value =
+        serde_json::from_str(&run(&project, ".", &["doc", "-j", "copy"]).stdout).expect("JSON");
+    let copy = &json["copy"]["doc"];
+    assert_eq!((copy["module"].as_str(), copy["options"]["backup"]["type"].as_str()), (Some("copy"), Some("boolean")));
+    assert!(json["copy"]["examples"].as_str().is_some_and(|example| example.contains("dest:")), "{json}");
+    let list: serde_json::Value = serde_json::from_str(&run(&project, ".", &["doc", "-l", "-j"]).stdout).expect("JSON");
+    assert!(list["copy"].as_str().is_some_and(|sentence| sentence.ends_with('.')), "{list}");
+    assert_eq!(run(&project, ".", &["doc", "-t", "lookup", "file"]).code, 2);
     let unknown = run(&project, ".", &["doc", "cpoy"]);
     assert_eq!((unknown.code, unknown.stderr.as_str()), (1, "error: no module `cpoy`; did you mean `copy`?\n"));
 }

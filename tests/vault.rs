@@ -350,7 +350,7 @@ fn one_password_of_several_sources_is_enough() {
     done(&project, "encrypt f --vault-id dev@p1");
     let ran = vault(&project, "view f --vault-id x@absent --vault-id dev@p1");
     assert_eq!((ran.code, ran.stdout.as_str()), (0, "a: 1\n"));
-    assert!(ran.stderr.starts_with("[WARNING]: Error getting vault password (x): "), "{ran:?}");
+    assert!(ran.stderr.starts_with("[WARNING]: Error getting vault password file (x): "), "{ran:?}");
     assert_eq!(vault(&project, "view f --vault-id x@absent --vault-id y@absent").code, 1);
     // Beside the file of the flag, the configured one counts.
     let mut both = command(&project, "view f --vault-password-file p2");
@@ -378,4 +378,14 @@ fn a_password_may_come_through_a_pipe() {
         (nobody.code, nobody.stderr.as_str()),
         (1, "error: Vault password: nobody is there to answer: no terminal\n")
     );
+}
+
+/// As in Ansible: what is closed to whoever runs it is no mistake in what was read.
+#[test]
+fn a_closed_file_ends_a_run_with_1() {
+    let project = passwords();
+    project.write("vars.yml", "a: 1\n").write("site.yml", "- hosts: h\n  vars_files: vars.yml\n  tasks: []\n");
+    done(&project, "encrypt vars.yml --vault-id dev@p1");
+    let ran = project.run(&["site.yml", "--vault-id", "dev@p2"]);
+    assert!(ran.code == 1 && ran.stderr.contains("no vault secrets were found that could decrypt it"), "{ran:?}");
 }

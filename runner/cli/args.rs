@@ -60,7 +60,8 @@ pub enum Command {
         action: ConfigAction,
     },
     /// Show a module's page, or the list of modules.
-    Doc { module: Option<String> },
+    #[command(infer_long_args = true)]
+    Doc(DocArguments),
     /// Print the JSON schema of playbooks or of modules, for editors.
     Schema {
         #[arg(value_enum, default_value = "playbook")]
@@ -107,6 +108,22 @@ pub struct AdhocArguments {
     pub playbook_dir: Option<PathBuf>,
     #[command(flatten)]
     pub run: RunArguments,
+}
+
+#[derive(Debug, Args)]
+pub struct DocArguments {
+    /// The modules; the list of all without one.
+    #[arg(value_name = "MODULE")]
+    pub modules: Vec<String>,
+    /// The list of all.
+    #[arg(short, long)]
+    pub list: bool,
+    /// What the names are of; modules alone have pages.
+    #[arg(short = 't', long = "type", value_name = "TYPE", default_value = "module")]
+    pub sort: String,
+    /// JSON, in the shape of ansible-doc's.
+    #[arg(short, long)]
+    pub json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -62,7 +62,7 @@ pub fn main_of(words: Vec<OsString>) -> ExitCode {
         Some(Command::Lint(args)) => lint::lint(&args),
         Some(Command::Config { action }) => config_tool::config(&action),
         Some(Command::Vault { action }) => vault::vault(action),
-        Some(Command::Doc { module }) => tools::doc(module.as_deref()),
+        Some(Command::Doc(args)) => tools::doc(&args),
         Some(Command::Schema { what }) => tools::schema(what),
         Some(Command::Init { folder }) => tools::init(&folder),
         Some(Command::Completions { shell }) => tools::completions(shell),

@@ -79,8 +79,9 @@ fn read(args: &RunArguments, strict: bool, given: Option<&Given>) -> Result<Read
         report::show_diagnostics(&errors);
         let count = errors.len();
         let what = if count == 1 { "one mistake".to_owned() } else { format!("{count} mistakes") };
-        // What is wrong on the command line alone is no mistake in what was read.
-        let code = if errors.iter().all(|error| error.place.is_nowhere()) { 1 } else { 4 };
+        // What is wrong on the command line alone, or is closed to whoever runs it, is no mistake in what was read.
+        let elsewhere = |error: &Diagnostic| error.place.is_nowhere() || crate::vault::says_closed(&error.message);
+        let code = if errors.iter().all(elsewhere) { 1 } else { 4 };
         return Err(Problem { message: format!("{what} found; nothing was run"), code });
     }
     Ok(Ready { settings, loader, plays, inventory, warnings })

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::CommandFactory;
 
-use super::args::{Arguments, InventoryArguments, SchemaOf};
+use super::args::{Arguments, DocArguments, InventoryArguments, SchemaOf};
 use super::config::Config;
 use super::{Problem, extra_vars, settings, unfollowed, vault_passwords};
 use crate::source::{Severity, nearest};
@@ -95,22 +95,34 @@ pub fn version(name: &str) {
     ));
 }
 
-pub fn doc(module: Option<&str>) -> Result<u8, Problem> {
-    let Some(name) = module else {
-        report::say(doc::list().trim_end());
-        return Ok(0);
-    };
-    match doc::page(name) {
-        Some(page) => {
-            report::say(page.trim_end());
-            Ok(0)
-        }
-        None => {
-            let meant = nearest(name, crate::action::names());
-            let hint = meant.map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
-            Err(Problem::new(format!("no module `{name}`{hint}")))
-        }
+pub fn doc(args: &DocArguments) -> Result<u8, Problem> {
+    if args.sort != "module" {
+        let message = format!(
+            "`--type {}`: modules have pages; filters, tests, lookups and keywords are in docs/compatibility.md",
+            args.sort
+        );
+        return Err(Problem::usage(message));
     }
+    if args.list || args.modules.is_empty() {
+        let text = if args.json { python_json(&doc::list_json())? } else { doc::list() };
+        report::say(text.trim_end());
+        return Ok(0);
+    }
+    let unknown = |name: &String| {
+        let meant = nearest(name, crate::action::names());
+        let hint = meant.map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
+        Problem::new(format!("no module `{name}`{hint}"))
+    };
+    if args.json {
+        let page = |name: &String| Ok((name.clone(), doc::page_json(name).ok_or_else(|| unknown(name))?));
+        let pages: serde_json::Map<_, _> = args.modules.iter().map(page).collect::<Result<_, Problem>>()?;
+        report::say(&python_json(&pages.into())?);
+        return Ok(0);
+    }
+    let page = |name: &String| doc::page(name).ok_or_else(|| unknown(name));
+    let pages: Vec<String> = args.modules.iter().map(page).collect::<Result<_, Problem>>()?;
+    report::say(pages.join("\n").trim_end());
+    Ok(0)
 }
 
 pub fn schema(what: SchemaOf) -> Result<u8, Problem> {

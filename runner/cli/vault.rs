@@ -79,12 +79,12 @@ fn new_key(config: &Config, with: &EncryptionArguments) -> Result<Key, Problem> 
         sources.push(Source::question());
     }
     let wanted = wanted_id(config, with);
-    if sources.len() > 1 && wanted.is_none() {
-        let ids: Vec<&str> = sources.iter().map(|source| &*source.id).collect();
+    let vault = passwords::gathered(config, &sources, Age::New)?;
+    let ids: Vec<&str> = vault.passwords().map(|(id, _)| id).collect();
+    if ids.len() > 1 && wanted.is_none() {
         let ids = ids.join(", ");
         return Err(options(format!("the vault ids {ids} could encrypt it: choose one with `--encrypt-vault-id`")));
     }
-    let vault = passwords::gathered(config, &sources, Age::New)?;
     chosen(config, &vault, wanted.as_deref())
 }
 

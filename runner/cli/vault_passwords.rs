@@ -131,7 +131,7 @@ pub fn gathered(config: &Config, sources: &[Source], age: Age) -> Result<Vault, 
             }
             Err(problem) => {
                 if sources.len() > 1 {
-                    report::warn(&format!("Error getting vault password ({}): {}", source.id, problem.message));
+                    report::warn(&format!("Error getting vault password file ({}): {}", source.id, problem.message));
                 }
                 failed = Some(problem);
             }

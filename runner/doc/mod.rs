@@ -29,6 +29,50 @@ pub fn index() -> String {
     text
 }
 
+/// Returns the list as JSON: first sentences by names.
+pub fn list_json() -> Value {
+    action::documented()
+        .into_iter()
+        .map(|name| (name.to_owned(), Value::from(first_sentence(name))))
+        .collect::<Map<_, _>>()
+        .into()
+}
+
+/// Returns a page as JSON, in the shape that ansible-doc gives; `None` when there is none of that name.
+pub fn page_json(name: &str) -> Option<Value> {
+    let name = action::canonical(name)?;
+    let schema = action::schema(name)?.to_value();
+    let required: Vec<&str> =
+        schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
+    let mut options = Map::new();
+    for (key, property) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
+        if key.starts_with('_') && key != "_raw_params" {
+            continue;
+        }
+        let mut option = json!({
+            "description": [description(property)],
+            "type": type_of(property, &schema).replace('`', ""),
+            "required": required.contains(&key.as_str()),
+        });
+        if let Some(default) = property.get("default").filter(|default| !default.is_null()) {
+            option["default"] = default.clone();
+        }
+        options.insert(key.clone(), option);
+    }
+    let (about, example) = description(&schema).split_once("```yaml\n").unwrap_or((description(&schema), ""));
+    let paragraphs: Vec<&str> = about.split("\n\n").map(str::trim).filter(|text| !text.is_empty()).collect();
+    Some(json!({
+        "doc": {
+            "module": name,
+            "plugin_name": name,
+            "short_description": first_sentence(name),
+            "description": paragraphs,
+            "options": options,
+        },
+        "examples": example.split("```").next().unwrap_or_default(),
+    }))
+}
+
 fn first_sentence(name: &str) -> String {
     let schema = action::schema(name).map(Schema::to_value).unwrap_or_default();
     description(&schema).lines().next().unwrap_or("").to_owned()

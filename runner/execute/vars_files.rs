@@ -103,7 +103,7 @@ fn read(world: &Arc<World>, run: &Arc<PlayRun>, host: &HostName, has_facts: bool
             continue;
         };
         let mut loader = world.loader.lock().unwrap_or_else(PoisonError::into_inner);
-        let read = loader.variables(&path, run.play.place);
+        let read = loader.play_variables(&path, run.play.place);
         let problems = loader.take_problems();
         drop(loader);
         vars::put_over(&mut all, &read, world.options.inventory_reading.merge);

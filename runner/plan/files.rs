@@ -86,7 +86,7 @@ impl Walk<'_> {
             let paths = [folder.join("vars").join(&given), folder.join(&given)];
             match paths.iter().find(|path| path.is_file()) {
                 Some(path) => {
-                    self.loader.variables(path, text.place);
+                    self.loader.play_variables(path, text.place);
                     self.take_problems();
                 }
                 None => self.missing("file of variables", text.as_str(), text.place, &paths),

@@ -103,6 +103,17 @@ impl Loader {
         }
     }
 
+    /// As [`Loader::variables`], of `vars_files`: a list of mappings will do, the last of which counts most.
+    pub fn play_variables(&mut self, path: &Path, from: Place) -> Map {
+        let Some(documents) = self.file(path, from) else { return Map::new() };
+        let Some(node) = documents.first().filter(|node| !node.is_null()) else { return Map::new() };
+        let mut all = Map::new();
+        for node in node.items().unwrap_or(std::slice::from_ref(node)) {
+            all.extend(self.mapping(node, "a file of variables"));
+        }
+        all
+    }
+
     pub fn vault(&self) -> &Vault {
         &self.options.vault
     }
