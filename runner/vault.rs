@@ -197,6 +197,12 @@ fn late(text: &str) -> Option<String> {
     plain.then(|| format!("{{{{ '{words}' | {LATE} }}}}"))
 }
 
+/// Returns the vaulted text of such a template; `None` of any other text.
+pub(crate) fn late_text(template: &str) -> Option<String> {
+    let words = template.strip_prefix("{{ '")?.strip_suffix(&format!("' | {LATE} }}}}"))?;
+    Some(unlate(words) + "\n")
+}
+
 /// Returns what stands in such a template, as it was before.
 pub(crate) fn unlate(words: &str) -> String {
     words.replace(' ', "\n")

@@ -318,6 +318,16 @@ fn a_value_that_no_password_opens_fails_where_it_is_used() {
     assert!(ran.stdout.contains("its id is `prod`") && ran.stdout.contains("group_vars/all.yml:"), "{ran:?}");
     assert_eq!(project.run(&["theirs.yml", "--vault-id", "dev@p1", "--vault-id", "prod@p2"]).code, 0);
     assert_eq!(project.read("seen"), "value-of-prod");
+    let mut inventory = Command::new(env!("CARGO_BIN_EXE_kubeon-run"));
+    inventory.current_dir(project.folder.path()).env("ANSIBLE_CONFIG", "/dev/null");
+    let listed = project.wait({
+        inventory.args(["inventory", "-i", "hosts", "--playbook-dir", ".", "--list", "--vault-id", "dev@p1"]);
+        inventory
+    });
+    let listed: serde_json::Value = serde_json::from_str(&listed.stdout).expect("JSON");
+    let theirs = &listed["_meta"]["hostvars"]["h"]["theirs"]["__ansible_vault"];
+    project.write("theirs", theirs.as_str().expect("the text of a vault"));
+    assert_eq!(done(&project, "view theirs --vault-id prod@p2"), "value-of-prod\n");
     let none = project.run(&["mine.yml"]);
     assert!(none.code == 2 && none.stdout.contains("Attempting to decrypt but no vault secrets found"), "{none:?}");
     // One that is damaged is told before anything runs.

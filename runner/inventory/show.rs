@@ -140,8 +140,8 @@ impl<'a> Show<'a> {
 
     fn host_vars(&self, name: &str) -> Map<String, Value> {
         match self.inventory.hosts.get(name) {
-            Some(host) if self.export => host.all_vars().to_json(),
-            Some(_) => self.all_vars(name).to_json(),
+            Some(host) if self.export => shut(host.all_vars().to_json()),
+            Some(_) => shut(self.all_vars(name).to_json()),
             None => Map::new(),
         }
     }
@@ -153,7 +153,7 @@ impl<'a> Show<'a> {
     }
 
     fn group_vars(&self, name: &str) -> Map<String, Value> {
-        self.inventory.groups.get(name).map(|group| group.all_vars().to_json()).unwrap_or_default()
+        self.inventory.groups.get(name).map(|group| shut(group.all_vars().to_json())).unwrap_or_default()
     }
 
     /// Returns the hosts that a group names itself.
@@ -188,4 +188,20 @@ impl<'a> Show<'a> {
         }
         names
     }
+}
+
+/// Shows what no password opens as ansible-inventory does: `{"__ansible_vault": "$ANSIBLE_VAULT;…"}`.
+fn shut(vars: Map<String, Value>) -> Map<String, Value> {
+    fn one(value: Value) -> Value {
+        match value {
+            Value::String(text) => match crate::vault::late_text(&text) {
+                Some(vaulted) => json!({"__ansible_vault": vaulted}),
+                None => Value::String(text),
+            },
+            Value::Array(items) => items.into_iter().map(one).collect(),
+            Value::Object(entries) => Value::Object(shut(entries)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => value,
+        }
+    }
+    vars.into_iter().map(|(name, value)| (name, one(value))).collect()
 }
