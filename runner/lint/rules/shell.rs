@@ -209,7 +209,7 @@ fn variable_unquoted(task: &Task<'_>, found: &mut Found) {
     let mut word = 0;
     for (at, c) in bare.char_indices() {
         if c.is_whitespace() || matches!(c, ';' | '|' | '&' | '(') {
-            word = at + 1;
+            word = at + c.len_utf8();
             continue;
         }
         let rest = &bare[at..];
