@@ -252,6 +252,25 @@ fn other_settings_do_what_they_do_in_ansible() {
         .write("ansible.cfg", "[defaults]\nansible_managed = kept by us\n");
     let ran = run(&project, &["site.yml"], &[]);
     assert_eq!((ran.code, project.read("seen")), (0, "kept by us".into()));
+    // Fields, the time of the file, and templates; names of files are never rendered.
+    let file = "a {{ 1 }} %Y.j2";
+    project.write(file, "{{ ansible_managed }} {{ template_path }}");
+    project.write("ansible.cfg", "[defaults]\nansible_managed = {{{{ 1 + 1 }}}} {{file}} {file} %Y\n");
+    project.write(
+        "named.yml",
+        &format!(
+            "- hosts: h\n  gather_facts: false\n  tasks: [{{template: {{src: !unsafe '{file}', dest: {seen}}}}}]\n"
+        ),
+    );
+    let touched = std::process::Command::new("touch").args(["-d", "2001-02-03"]).arg(project.path(file)).status();
+    assert!(touched.is_ok_and(|status| status.success()));
+    let ran = run(&project, &["named.yml"], &[]);
+    let told = format!("2 {{file}} {file} 2001 {file}");
+    assert_eq!((ran.code, project.read("seen")), (0, told), "{ran:?}");
+    project.write("ansible.cfg", "[defaults]\nansible_managed = kept by {nobody}\n");
+    let ran = run(&project, &["site.yml"], &[]);
+    assert!(ran.code == 2 && ran.stdout.contains("no field `nobody`"), "{ran:?}");
+    project.write("ansible.cfg", "[defaults]\nansible_managed = kept by us\n");
     assert!(ran.stderr.contains("Could not match supplied host pattern, ignoring: nobody"), "{ran:?}");
     let ran = run(&project, &["site.yml"], &[("ANSIBLE_HOST_PATTERN_MISMATCH", "ignore")]);
     assert!(!ran.stderr.contains("nobody"), "{ran:?}");

@@ -7,7 +7,7 @@ use super::transfer::{Parcel, decrypted, read};
 use super::variables::find;
 use super::{Failure, text};
 use crate::execute::{ItemRun, truth};
-use crate::template::FileOptions;
+use crate::template::{FileOptions, about_file};
 use crate::value::{Map, Value};
 
 /// Render a file with a host's variables and keep it there.
@@ -101,16 +101,9 @@ pub(super) fn template(run: &ItemRun<'_>, _: Args, args: &Map) -> Result<Map, Fa
         comment_end: word("comment_end_string").unwrap_or(usual.comment_end),
         ..FileOptions::default()
     };
-    let shown = std::path::absolute(&path).unwrap_or_else(|_| path.clone()).display().to_string();
-    let templar = run.templar.with([
-        ("ansible_managed".to_owned(), managed(run)),
-        ("template_path".to_owned(), shown.as_str().into()),
-        ("template_fullpath".to_owned(), shown.as_str().into()),
-        ("template_host".to_owned(), host_name().into()),
-        ("template_uid".to_owned(), std::env::var("USER").unwrap_or_else(|_| "root".to_owned()).into()),
-        ("template_run_date".to_owned(), now().into()),
-        ("template_destpath".to_owned(), args.get("dest").cloned().unwrap_or(Value::Null)),
-    ]);
+    let dest = args.get("dest").cloned().unwrap_or(Value::Null);
+    let names = about_file(&run.templar, &name, &path)?;
+    let templar = run.templar.with(names.into_iter().chain([("template_destpath".to_owned(), dest)]));
     let rendered = templar.file(&source, &path, options)?;
     let mut parcel = Parcel::default();
     let mut copy = args.clone();
@@ -120,18 +113,4 @@ pub(super) fn template(run: &ItemRun<'_>, _: Args, args: &Map) -> Result<Map, Fa
     copy.insert("content", parcel.content(rendered.into_bytes()));
     copy.insert("_original_basename", path.file_name().unwrap_or_default().to_string_lossy().trim_end_matches(".j2"));
     parcel.send(run, "copy", &copy)
-}
-
-fn managed(run: &ItemRun<'_>) -> Value {
-    let configured = || run.world.options.managed.clone().unwrap_or_else(|| "Ansible managed".to_owned());
-    run.templar.variable("ansible_managed").unwrap_or_else(|| configured().into())
-}
-
-fn host_name() -> String {
-    std::fs::read_to_string("/proc/sys/kernel/hostname").map(|name| name.trim().to_owned()).unwrap_or_default()
-}
-
-fn now() -> String {
-    let now = jiff::Timestamp::now().to_zoned_datetime(jiff::tz::TimeZone::system());
-    jiff::fmt::strtime::format("%Y-%m-%d %H:%M:%S", &now).unwrap_or_default()
 }

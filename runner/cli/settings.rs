@@ -134,7 +134,6 @@ pub fn gather(args: &RunArguments) -> Result<Settings, Problem> {
             .is_some_and(|private| !crate::execute::truth(&private.into())),
         no_log: config.flag(&["ANSIBLE_NO_LOG"], "defaults", "no_log", false)?,
         poll_s: number(get(&["ANSIBLE_POLL_INTERVAL"], "defaults", "poll_interval"), "poll_interval", DEFAULT_POLL_S)?,
-        managed: get(&[], "defaults", "ansible_managed"),
         strangers: strangers(&config)?,
         fact_cache: fact_cache(&config, &number)?,
         default_strategy: strategy(&config)?,

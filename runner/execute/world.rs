@@ -47,8 +47,6 @@ pub struct RunOptions {
     pub no_log: bool,
     /// How often an `async` task is asked after, unless it says so.
     pub poll_s: f64,
-    /// What `ansible_managed` is, as configured.
-    pub managed: Option<String>,
     /// What a play does about a pattern that names nobody.
     pub strangers: Strangers,
     pub default_strategy: String,

@@ -17,6 +17,7 @@ mod functions;
 mod jmespath;
 mod live;
 mod lookups;
+mod managed;
 mod network_tests;
 mod operators;
 mod parse;
@@ -37,6 +38,7 @@ use evaluate::{Code, Context, Evaluator};
 pub use files::FileOptions;
 pub(crate) use filters::crypt::Scheme;
 use live::Live;
+pub use managed::about_file;
 pub(crate) use place::within as place_within;
 
 use crate::source::Place;

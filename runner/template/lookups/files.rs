@@ -1,9 +1,11 @@
 //! Lookups that read files and run commands on this machine.
 
+use std::path::Path;
 use std::process::Command;
 
 use super::{find_file, folders, searched};
 use crate::report::secrets;
+use crate::template::about_file;
 use crate::template::call::{Call, Lookup, callable};
 use crate::template::files::FileOptions;
 use crate::template::filters::paths::globbed;
@@ -30,7 +32,12 @@ pub(super) fn read(call: &Call<'_>, sort: &str, name: &str) -> Result<String> {
     let Some(path) = find_file(templar, sort, name) else {
         return Err(call.fault(format!("no file `{name}`")).help(searched(templar, sort)));
     };
-    let mut bytes = std::fs::read(&path).map_err(|error| call.fault(format!("read `{}`: {error}", path.display())))?;
+    contents(call, &path)
+}
+
+/// Reads a file, decrypted where it is vaulted.
+fn contents(call: &Call<'_>, path: &Path) -> Result<String> {
+    let mut bytes = std::fs::read(path).map_err(|error| call.fault(format!("read `{}`: {error}", path.display())))?;
     if vault::is_vaulted(&bytes) {
         let plain = vault::current().decrypt(&String::from_utf8_lossy(&bytes));
         bytes = plain.map_err(|message| call.fault(format!("decrypt `{}`: {message}", path.display())))?;
@@ -178,9 +185,8 @@ fn template(call: &mut Call<'_>) -> Result<Vec<Live>> {
         let Some(path) = find_file(&templar, "templates", &name) else {
             return Err(call.fault(format!("no template `{name}`")).help(searched(&templar, "templates")));
         };
-        let text = std::fs::read_to_string(&path)
-            .map_err(|error| call.fault(format!("read `{}`: {error}", path.display())))?;
-        templar.file(&text, &path, options.clone()).map(Live::from)
+        let text = contents(call, &path)?;
+        templar.with(about_file(&templar, &name, &path)?).file(&text, &path, options.clone()).map(Live::from)
     });
     each.collect()
 }
