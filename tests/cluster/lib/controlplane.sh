@@ -23,7 +23,11 @@ cluster_up() {
     local address='' port='' nodes=()
     while (($#)); do
         [[ $1 == --*=* ]] && set -- "${1%%=*}" "${1#*=}" "${@:2}"
-        [[ $1 == --fleet ]] && set -- --address "$(fleet_address)" "${@:2}"
+        if [[ $1 == --fleet ]]; then
+            address=$(fleet_address)
+            shift
+            continue
+        fi
         (($# >= 2)) || die "\`$1\` needs a value"
         case $1 in
             --address) address=$2 ;;
@@ -78,7 +82,7 @@ TEXT
 fleet_address() {
     local address
     address=$("$here/../fleet/fleet" env | sed -n 's/^LAB_GATEWAY=//p')
-    ip -4 -o addr show | grep -qF " $address/" || die "no hosts are up, start them with \`tests/fleet/fleet up\`"
+    [[ -n $address && $(ip -4 -o addr show) == *" $address/"* ]] || die "no hosts are up, start them with \`tests/fleet/fleet up\`"
     printf '%s\n' "$address"
 }
 
