@@ -181,7 +181,16 @@ impl Connection {
                     link.pipe.finish(Instant::now() + PARTING).ok();
                     link.pipe.ending(Instant::now() + PARTING);
                 }
-                start.agent(&mut self.transport)
+                // sshd counts a channel until it has seen its program's end, a moment after it told of it.
+                let until = Instant::now() + PARTING;
+                loop {
+                    match start.agent(&mut self.transport) {
+                        Err(unreachable) if unreachable.kind == UnreachableKind::Lost && Instant::now() < until => {
+                            std::thread::sleep(Duration::from_millis(50));
+                        }
+                        other => break other,
+                    }
+                }
             }
             other => other,
         };
