@@ -1,7 +1,7 @@
 use schemars::JsonSchema;
 
 use crate::decode::Arguments;
-use crate::pattern::{Flags, Pattern};
+use crate::pattern::{Flags, Pattern, Regexp};
 use crate::shared::{Edit, Owner, yes};
 use crate::{Algorithm, Content, Error, ErrorKind, FileKind, Host, Module, Plan, paths};
 
@@ -30,7 +30,7 @@ pub(super) struct Args {
     /// What stands between two fragments.
     delimiter: Option<String>,
     /// Take only fragments in whose name this regular expression is found.
-    regexp: Option<String>,
+    regexp: Option<Regexp>,
     /// Leave out files whose name begins with a dot.
     #[serde(default)]
     ignore_hidden: bool,

@@ -1,7 +1,7 @@
 use schemars::JsonSchema;
 
 use crate::decode::Arguments;
-use crate::pattern::{Flags, Pattern};
+use crate::pattern::{Flags, Pattern, Regexp};
 use crate::rewrite::{Edited, lines_of};
 use crate::shared::{Edit, Owner, State};
 use crate::{Error, ErrorKind, Host, Module, Plan};
@@ -37,9 +37,9 @@ pub(super) struct Args {
     #[serde(default = "end")]
     marker_end: String,
     /// Put a new block after the last line in which this is found: a regular expression or `EOF`.
-    insertafter: Option<String>,
+    insertafter: Option<Regexp>,
     /// Put a new block before the last line in which this is found: a regular expression or `BOF`.
-    insertbefore: Option<String>,
+    insertbefore: Option<Regexp>,
     /// Have an empty line above the block.
     #[serde(default)]
     prepend_newline: bool,

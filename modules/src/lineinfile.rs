@@ -2,7 +2,7 @@ use crate::host::Put as _;
 use schemars::JsonSchema;
 
 use crate::decode::Arguments;
-use crate::pattern::{Flags, Found, Pattern, Template};
+use crate::pattern::{Flags, Found, Pattern, Regexp, Template};
 use crate::rewrite::{Edited, bare, lines_of};
 use crate::shared::{Edit, Owner, State};
 use crate::{Done, Error, ErrorKind, Host, Module, Plan, host::Map};
@@ -26,7 +26,7 @@ pub(super) struct Args {
     line: Option<String>,
     /// The last line in which this regular expression is found is replaced; for `absent`, each of them goes.
     #[serde(alias = "regex")]
-    regexp: Option<String>,
+    regexp: Option<Regexp>,
     /// As `regexp`, a plain text.
     search_string: Option<String>,
     /// Whether the line must be there.
@@ -36,9 +36,9 @@ pub(super) struct Args {
     #[serde(default)]
     backrefs: bool,
     /// Put a new line after the last line in which this is found: a regular expression, `EOF` or `BOF`.
-    insertafter: Option<String>,
+    insertafter: Option<Regexp>,
     /// Put a new line before the last line in which this is found: a regular expression or `BOF`.
-    insertbefore: Option<String>,
+    insertbefore: Option<Regexp>,
     /// The first line that is found counts, not the last.
     #[serde(default)]
     firstmatch: bool,

@@ -3,8 +3,30 @@
 use std::fmt::Write as _;
 
 use fancy_regex::{BytesMode, Regex, RegexBuilder};
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, de};
 
 use crate::{Error, ErrorKind};
+
+/// A regular expression among a module's arguments: one that can't be used is a mistake where it is written.
+#[derive(Debug, Clone, JsonSchema)]
+#[schemars(inline)]
+pub(crate) struct Regexp(String);
+
+impl std::ops::Deref for Regexp {
+    type Target = str;
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<'de> Deserialize<'de> for Regexp {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Regexp, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Pattern::new(&text, Flags::default()).map_err(de::Error::custom)?;
+        Ok(Regexp(text))
+    }
+}
 
 /// How a pattern is to be read, beside the flags it gives itself.
 #[derive(Debug, Clone, Copy, Default)]

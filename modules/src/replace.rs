@@ -1,7 +1,7 @@
 use schemars::JsonSchema;
 
 use crate::decode::Arguments;
-use crate::pattern::{Flags, Pattern, Template};
+use crate::pattern::{Flags, Pattern, Regexp, Template};
 use crate::rewrite::Edited;
 use crate::shared::{Edit, Owner};
 use crate::{Error, ErrorKind, Host, Module, Plan};
@@ -21,7 +21,7 @@ pub(super) struct Args {
     #[serde(alias = "dest", alias = "destfile", alias = "name")]
     path: String,
     /// What is replaced; `^` and `$` match at each line.
-    regexp: String,
+    regexp: Regexp,
     /// What takes its place; `\1` and `\g<name>` stand for groups. Absent removes what matches.
     #[serde(default)]
     replace: String,

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use crate::host::Put as _;
 use crate::decode::Arguments;
-use crate::pattern::{Flags, Pattern};
+use crate::pattern::{Flags, Pattern, Regexp};
 use crate::{Error, ErrorKind, Host, Module, Plan};
 
 mod connections;
@@ -33,7 +33,7 @@ pub(super) struct Args {
     #[serde(default)]
     state: State,
     /// A regular expression to find in the file, or in what the port sends.
-    search_regex: Option<String>,
+    search_regex: Option<Regexp>,
     /// Seconds to wait before the first look.
     #[serde(default)]
     delay: f64,
@@ -183,7 +183,7 @@ impl Args {
         };
         match (self.state, &self.search_regex) {
             (State::Started | State::Present, Some(regex)) => {
-                format!("Timeout when waiting for search string {regex} in {what}")
+                format!("Timeout when waiting for search string {} in {what}", &**regex)
             }
             (State::Started | State::Present, None) if self.path.is_some() => {
                 format!("Timeout when waiting for file {what}")
@@ -213,7 +213,7 @@ impl Args {
             .with("match_groupdict", matched.named);
         plan.result.put("port", self.port);
         plan.result.put("path", path);
-        plan.result.put("search_regex", self.search_regex.clone());
+        plan.result.put("search_regex", self.search_regex.as_deref());
         plan
     }
 }

@@ -37,6 +37,28 @@ error: one mistake found; nothing was run",
 }
 
 #[test]
+fn a_regular_expression_that_is_none() {
+    expect(
+        "regexp",
+        "    - lineinfile: {path: /tmp/x, regexp: '(port', line: port 22}\n    - replace: {path: /tmp/x, regexp: '[a-'}\n",
+        "
+error: `(port` is no regular expression that can be used: Parsing error at position 5: Opening parenthesis without closing parenthesis
+ --> site.yml:5:42
+  |
+5 |     - lineinfile: {path: /tmp/x, regexp: '(port', line: port 22}
+  |                                          ^
+
+error: `[a-` is no regular expression that can be used: a `[` is not closed
+ --> site.yml:6:39
+  |
+6 |     - replace: {path: /tmp/x, regexp: '[a-'}
+  |                                       ^
+
+error: 2 mistakes found; nothing was run",
+    );
+}
+
+#[test]
 fn arguments_that_do_not_go_together_and_options_that_are_none() {
     let tasks = "    - meta: nonsense
     - include_tasks: {file: there.yml, apply: {tgas: x}}
