@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, LazyLock, RwLock};
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
@@ -30,6 +30,19 @@ static SOURCES: RwLock<Vec<Arc<Source>>> = RwLock::new(Vec::new());
 /// A file in the registry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileId(u32);
+
+/// Returns how many files are registered.
+pub fn count() -> usize {
+    SOURCES.read().unwrap_or_else(std::sync::PoisonError::into_inner).len()
+}
+
+/// Drops the texts of the files registered after the first so many. Places in them are shown as nothing.
+pub fn forget(count: usize) {
+    static EMPTY: LazyLock<Arc<Source>> =
+        LazyLock::new(|| Arc::new(Source { path: PathBuf::new(), text: Arc::default() }));
+    let mut sources = SOURCES.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+    sources.iter_mut().skip(count).for_each(|source| *source = EMPTY.clone());
+}
 
 impl FileId {
     /// No file: places in it are nowhere.
@@ -193,7 +206,7 @@ fn span(text: &str, place: Place, width: usize) -> std::ops::Range<usize> {
     let rest = &line[start..];
     let word = |c: char| !(c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/'));
     let end = match width {
-        0 => rest.find(word).filter(|&at| at > 0).unwrap_or(rest.len().min(1)),
+        0 => rest.find(word).filter(|&at| at > 0).unwrap_or(rest.chars().next().map_or(0, char::len_utf8)),
         width => rest.char_indices().nth(width).map_or(rest.len(), |(at, _)| at),
     };
     line_start + start..line_start + start + end
@@ -221,6 +234,15 @@ mod tests {
             shown,
             "error: unknown key `taks`\n --> site.yml:2:3\n  |\n2 |   taks: []\n  |   ^^^^\n  |\n  = help: did you mean `tasks`?"
         );
+    }
+
+    #[test]
+    fn a_caret_covers_whole_characters() {
+        let file = FileId::register(Path::new("site.yml"), "a \u{feff}b\n\u{a0}\n");
+        for (line, column) in [(1, 3), (1, 9), (2, 1)] {
+            let shown = Diagnostic::error(file.at(line, column), "wrong").render(false);
+            assert!(shown.contains('^'), "{shown}");
+        }
     }
 
     #[test]

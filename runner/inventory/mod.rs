@@ -1,6 +1,7 @@
 //! Hosts, groups and their variables, from files, folders, scripts and the command line.
 
 mod ini;
+mod ladder;
 mod pattern;
 mod range;
 mod read;
@@ -8,13 +9,15 @@ mod show;
 mod yaml;
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use indexmap::{IndexMap, IndexSet};
 
 pub use pattern::{Glob, joined};
 pub use read::{Reader, Reading, read};
 pub use show::Show;
+
+use ladder::Ladder;
 
 use crate::source::Place;
 use crate::value::{Map, Value};
@@ -34,6 +37,8 @@ pub struct Inventory {
     waiting_hosts: IndexMap<Name, [Arc<Map>; 2]>,
     /// Whether mappings of one name are put together: `hash_behaviour = merge`.
     merge: bool,
+    /// Made when it is first asked for, and anew when groups have changed.
+    ladder: OnceLock<Arc<Ladder>>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -54,7 +59,7 @@ struct Group {
     vars: Arc<Map>,
     /// From `group_vars/` beside the inventory, then beside the playbook.
     files: [Arc<Map>; 2],
-    children: Vec<Name>,
+    children: IndexSet<Name>,
     hosts: IndexSet<Name>,
     /// `ansible_group_priority`: of groups of the same depth the higher one wins.
     priority: i64,
@@ -91,6 +96,7 @@ impl Inventory {
         if !self.groups.contains_key(name) {
             let files = self.waiting_groups.shift_remove(name).unwrap_or_default();
             self.groups.insert(name.into(), Group { files, ..Group::default() });
+            self.ladder = OnceLock::new();
         }
         self.groups.entry(name.into()).or_default()
     }
@@ -129,29 +135,25 @@ impl Inventory {
     /// # Errors
     /// When the child already holds the parent: a circle.
     fn nest(&mut self, parent: &str, child: &str) -> Result<(), String> {
-        if parent == child || self.below(child).iter().any(|group| &**group == parent) {
+        if parent == child || self.below(child).contains(parent) {
             return Err(format!("group `{child}` can't be a child of `{parent}`: it already holds it"));
         }
         self.group(child);
-        let children = &mut self.group(parent).children;
-        if children.iter().all(|known| &**known != child) {
-            children.push(child.into());
+        if self.group(parent).children.insert(child.into()) {
+            self.ladder = OnceLock::new();
         }
         Ok(())
     }
 
     /// Returns a group with all below it, itself first.
-    fn below(&self, group: &str) -> Vec<Name> {
-        let mut found: Vec<Name> = Vec::new();
+    fn below(&self, group: &str) -> IndexSet<Name> {
+        let mut found: IndexSet<Name> = IndexSet::new();
         let mut waiting: Vec<Name> = vec![group.into()];
         while let Some(name) = waiting.pop() {
-            if found.contains(&name) {
-                continue;
-            }
-            if let Some(group) = self.groups.get(&name) {
+            if let Some(group) = self.groups.get(&name).filter(|_| !found.contains(&name)) {
                 waiting.extend(group.children.iter().rev().cloned());
             }
-            found.push(name);
+            found.insert(name);
         }
         found
     }
@@ -206,46 +208,10 @@ impl Inventory {
     /// Returns a host's groups with their depths below `all`, unordered, `all` included.
     fn ancestors(&self, host: &str) -> Vec<(usize, Name)> {
         let Some(own) = self.hosts.get(host) else { return Vec::new() };
-        let mut names: Vec<Name> = Vec::new();
-        let mut waiting: Vec<Name> = own.groups.clone();
-        while let Some(name) = waiting.pop() {
-            if names.contains(&name) {
-                continue;
-            }
-            waiting.extend(
-                self.groups.iter().filter(|(_, group)| group.children.contains(&name)).map(|(name, _)| name.clone()),
-            );
-            names.push(name);
-        }
-        if names.iter().all(|name| &**name != ALL) {
-            names.push(ALL.into());
-        }
-        let depths = self.depths();
-        names.into_iter().map(|name| (depths.get(&name).copied().unwrap_or(1), name)).collect()
-    }
-
-    /// Returns how deep each group stands below `all`, by its longest way.
-    fn depths(&self) -> IndexMap<Name, usize> {
-        let mut depths: IndexMap<Name, usize> =
-            self.groups.keys().map(|name| (name.clone(), usize::from(&**name != ALL))).collect();
-        // No way is longer than there are groups, since there are no circles.
-        for _ in 0..self.groups.len() {
-            let mut moved = false;
-            for (name, group) in &self.groups {
-                let depth = depths[name];
-                for child in &group.children {
-                    let below = depths.entry(child.clone()).or_insert(1);
-                    if *below < depth + 1 {
-                        *below = depth + 1;
-                        moved = true;
-                    }
-                }
-            }
-            if !moved {
-                break;
-            }
-        }
-        depths
+        let ladder = self.ladder.get_or_init(|| Arc::new(Ladder::of(&self.groups)));
+        let mut names = ladder.with_parents(&own.groups);
+        names.insert(ALL.into());
+        names.into_iter().map(|name| (ladder.depth(&name), name)).collect()
     }
 
     /// Returns a host's variables from strongest to weakest: its own files (levels 10 and 9), its own entry (8), the
@@ -305,10 +271,7 @@ impl Inventory {
     pub fn add_to_group(&mut self, host: &str, group: &str, parents: &[String]) -> bool {
         let mut changed = self.put(host, group, Place::default());
         for parent in parents.iter().filter(|parent| *parent != ALL) {
-            let known = self
-                .groups
-                .get(parent.as_str())
-                .is_some_and(|known| known.children.iter().any(|child| &**child == group));
+            let known = self.groups.get(parent.as_str()).is_some_and(|known| known.children.contains(group));
             changed |= !known && self.nest(parent, group).is_ok();
         }
         changed

@@ -177,15 +177,12 @@ impl<'a> Show<'a> {
         }
         let mut names: Vec<String> = vec![UNGROUPED.to_owned()];
         names.extend(own.filter(|name| name != UNGROUPED));
-        let nested = |name: &str| {
-            let others = groups.iter().filter(|(parent, _)| &***parent != ALL);
-            others.into_iter().any(|(_, group)| group.children.iter().any(|child| &**child == name))
-        };
-        for name in groups.keys().filter(|name| !matches!(&***name, ALL | UNGROUPED) && !nested(name)) {
-            if names.iter().all(|known| **known != **name) {
-                names.push(name.to_string());
-            }
-        }
+        let others = groups.iter().filter(|(parent, _)| &***parent != ALL);
+        let mut told: HashSet<&str> =
+            others.flat_map(|(_, group)| group.children.iter().map(|child| &**child)).collect();
+        told.extend(groups.get(group).into_iter().flat_map(|group| group.children.iter().map(|child| &**child)));
+        let alone = groups.keys().filter(|name| !matches!(&***name, ALL | UNGROUPED) && !told.contains(&***name));
+        names.extend(alone.map(ToString::to_string));
         names
     }
 }

@@ -16,13 +16,8 @@ use crate::inventory::{Inventory, joined};
 use crate::playbook::{Item, Play};
 use crate::source::{Diagnostic, Severity};
 
-/// Returns the mistakes and warnings in plays; what may never matter in a run is a mistake if `strict`.
-pub fn check(
-    plays: &[Play],
-    inventory: &Inventory,
-    options: &crate::execute::RunOptions,
-    strict: bool,
-) -> Vec<Diagnostic> {
+/// Returns the mistakes and warnings in plays that are there whatever is asked of the run.
+pub fn check_plays(plays: &[Play], inventory: &Inventory, strict: bool) -> Vec<Diagnostic> {
     let mut problems = Vec::new();
     let mut seen = HashSet::new();
     for play in plays {
@@ -34,6 +29,17 @@ pub fn check(
         }
         tasks::check_values(play, &mut problems);
     }
+    problems
+}
+
+/// Returns the mistakes and warnings in plays; what may never matter in a run is a mistake if `strict`.
+pub fn check(
+    plays: &[Play],
+    inventory: &Inventory,
+    options: &crate::execute::RunOptions,
+    strict: bool,
+) -> Vec<Diagnostic> {
+    let mut problems = check_plays(plays, inventory, strict);
     problems.extend(start(plays, options));
     if let Some(limit) = options.limit.as_deref() {
         if let Err(message) = inventory.select(limit, None) {

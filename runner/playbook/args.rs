@@ -166,6 +166,8 @@ pub fn split_words(line: &str) -> Result<Vec<Word<'_>>, String> {
     let mut words = Vec::new();
     let bytes = line.as_bytes();
     let (mut at, mut before) = (0, 0);
+    // What is not found from one place on is not found from a later one.
+    let mut absent: Vec<&str> = Vec::new();
     while at < bytes.len() {
         if bytes[at].is_ascii_whitespace() {
             at += 1;
@@ -177,10 +179,12 @@ pub fn split_words(line: &str) -> Result<Vec<Word<'_>>, String> {
             let byte = bytes[at];
             if let Some(open) = quote {
                 // A template's own quotes don't end the one around it.
-                let template = template_end(&bytes[at..]).and_then(|close| Some(line[at..].find(close)? + close.len()));
-                if let Some(length) = template {
-                    at += length;
-                    continue;
+                if let Some(close) = template_end(&bytes[at..]).filter(|close| !absent.contains(close)) {
+                    if let Some(end) = line[at..].find(close) {
+                        at += end + close.len();
+                        continue;
+                    }
+                    absent.push(close);
                 }
                 if byte == b'\\' && at + 1 < bytes.len() {
                     at += 1;

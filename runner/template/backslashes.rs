@@ -9,7 +9,7 @@ pub(super) fn doubled(text: &str) -> (String, Vec<u32>) {
         let (before, from) = rest.split_at(at);
         out.push_str(before);
         let end = match from.get(..2) {
-            Some("{#") => from.find("#}").map_or(from.len(), |end| end + 2),
+            Some("{#") => from[2..].find("#}").map_or(from.len(), |end| end + 4),
             Some("{%") => block_end(from),
             Some("{{") => {
                 rest = &from[2..];
@@ -28,7 +28,7 @@ pub(super) fn doubled(text: &str) -> (String, Vec<u32>) {
 
 /// Returns how long a block's tag is, all that is raw after it included.
 fn block_end(text: &str) -> usize {
-    let Some(end) = text.find("%}").map(|end| end + 2) else { return text.len() };
+    let Some(end) = text[2..].find("%}").map(|end| end + 4) else { return text.len() };
     let name = text[2..end - 2].trim_matches(['-', '+', ' ', '\t', '\n']);
     if name != "raw" {
         return end;
@@ -36,7 +36,7 @@ fn block_end(text: &str) -> usize {
     let mut at = end;
     while let Some(next) = text[at..].find("{%") {
         at += next;
-        let Some(close) = text[at..].find("%}") else { break };
+        let Some(close) = text[at + 2..].find("%}").map(|close| close + 2) else { break };
         let name = text[at + 2..at + close].trim_matches(['-', '+', ' ', '\t', '\n']);
         at += close + 2;
         if name == "endraw" {

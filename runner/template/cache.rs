@@ -6,6 +6,7 @@ use std::sync::{Arc, LazyLock, RwLock};
 
 use super::ast::Parsed;
 use super::files::FileOptions;
+use super::nesting::{self, Marks};
 use super::parse::{self, SyntaxFault};
 
 /// How many parsed texts of a kind are kept; past it, all are dropped and those in use come back.
@@ -41,7 +42,10 @@ pub(super) fn template(text: &Arc<str>) -> Read {
 
 /// Returns a bare expression.
 pub(super) fn expression(text: &Arc<str>) -> Read {
-    EXPRESSIONS.get(text, || parse::expression(text).map(Arc::new))
+    EXPRESSIONS.get(text, || {
+        let depth = nesting::of_expression(text);
+        nesting::read(depth, || parse::expression(text).map(Arc::new)).unwrap_or_else(too_deep)
+    })
 }
 
 /// Returns a template file, under a syntax of its own.
@@ -51,5 +55,14 @@ pub(super) fn file(text: &Arc<str>, options: &FileOptions) -> Read {
 
 fn read(text: &Arc<str>, options: &FileOptions, literal_backslashes: bool) -> Read {
     let syntax = options.syntax().map_err(|message| SyntaxFault { offset: 0, message, help: None })?;
-    parse::template(text, syntax, literal_backslashes).map(Arc::new)
+    let pairs = [(&*options.variable_start, &*options.variable_end), (&*options.block_start, &*options.block_end)];
+    let depth = nesting::of_template(text, &Marks { pairs });
+    let parsed = || parse::template(text, syntax, literal_backslashes).map(Arc::new);
+    nesting::read(depth, parsed).unwrap_or_else(too_deep)
+}
+
+fn too_deep() -> Read {
+    let message = format!("the template has an expression of more than {} operators in one another", nesting::LIMIT);
+    let help = Some("set variables for parts of it, or put the values into a list".to_owned());
+    Err(SyntaxFault { offset: 0, message, help })
 }

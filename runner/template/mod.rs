@@ -18,6 +18,7 @@ mod jmespath;
 mod live;
 mod lookups;
 mod managed;
+mod nesting;
 mod network_tests;
 mod operators;
 mod parse;
@@ -25,6 +26,7 @@ mod percent;
 mod place;
 mod python;
 mod regex;
+mod sorting;
 mod tests;
 mod versions;
 

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use super::ast::{Binary, Compare};
 use super::error::TemplateError;
 use super::live::{Live, Result};
-use super::percent;
+use super::{percent, sorting};
 use crate::value::{Map, Value};
 
 /// How long a text or a list that `*` makes may be.
@@ -294,18 +294,19 @@ pub(super) fn slice(of: &Live, start: Option<i64>, stop: Option<i64>, step: Opti
 }
 
 /// Sorts values as Python does, or says which two types have no order.
-pub(super) fn sort(values: &mut [Value]) -> std::result::Result<(), String> {
-    let mut failed = None;
-    values.sort_by(|a, b| match ordered(a, b) {
-        Ok(order) => order.unwrap_or(Ordering::Equal),
-        Err(types) => {
-            failed = Some(types);
-            Ordering::Equal
-        }
-    });
-    match failed {
-        Some((a, b)) => Err(format!("'<' not supported between instances of '{a}' and '{b}'")),
-        None => Ok(()),
+pub(super) fn sort(values: &mut Vec<Value>) -> std::result::Result<(), String> {
+    *values = sorting::sorted(std::mem::take(values), less)?;
+    Ok(())
+}
+
+/// Returns how two values are sorted; what has no order though its types have one counts as equal.
+///
+/// # Errors
+/// A sentence that names two types without an order.
+pub(super) fn less(a: &Value, b: &Value) -> std::result::Result<Ordering, String> {
+    match ordered(a, b) {
+        Ok(order) => Ok(order.unwrap_or(Ordering::Equal)),
+        Err((a, b)) => Err(format!("'<' not supported between instances of '{a}' and '{b}'")),
     }
 }
 

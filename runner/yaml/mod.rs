@@ -1,5 +1,6 @@
 //! YAML as playbooks are written: one parser that keeps every place, under YAML 1.1's rules for plain words.
 
+mod mapping;
 mod margin;
 mod node;
 mod scalar;
@@ -9,6 +10,7 @@ use std::path::Path;
 
 use saphyr_parser::{Event, Parser, ScalarStyle, Tag};
 
+use mapping::Mapping;
 use margin::{Margin, OUTDENTED, QUOTED, TAB};
 pub use node::{Kind, Node};
 
@@ -141,7 +143,7 @@ struct Open {
 
 enum Content {
     List(Vec<Node>),
-    Map { entries: Vec<(Node, Node)>, key: Option<Node> },
+    Map(Mapping),
 }
 
 struct Builder {
@@ -189,7 +191,7 @@ impl Builder {
                 self.begin(place, anchor, tag.as_deref(), Content::List(Vec::new()))?
             }
             Event::MappingStart(anchor, tag) => {
-                self.begin(place, anchor, tag.as_deref(), Content::Map { entries: Vec::new(), key: None })?;
+                self.begin(place, anchor, tag.as_deref(), Content::Map(Mapping::default()))?;
             }
             Event::SequenceEnd | Event::MappingEnd => self.end()?,
         }
@@ -208,7 +210,7 @@ impl Builder {
         let Open { place, anchor, tag, content } = self.open.pop().expect("every end has its start");
         let kind = match content {
             Content::List(items) => Kind::List(items),
-            Content::Map { entries, .. } => Kind::Map(merged(entries)?),
+            Content::Map(mapping) => Kind::Map(mapping.finish()?),
         };
         let mut node = Node { place, kind };
         if tag.as_deref() == Some("!unsafe") {
@@ -224,46 +226,10 @@ impl Builder {
         match self.open.last_mut().map(|open| &mut open.content) {
             None => self.documents.push(node),
             Some(Content::List(items)) => items.push(node),
-            Some(Content::Map { key: key @ None, .. }) => *key = Some(node),
-            Some(Content::Map { entries, key }) => {
-                let key = key.take().expect("a value comes after its key");
-                if let Some(first) = entries.iter().position(|(other, _)| !other.is_merge() && other.same_key(&key)) {
-                    let message = format!("key `{}` is given twice; the last one counts", key.text());
-                    self.warnings.push(
-                        Diagnostic::warning(key.place, message).related(entries[first].0.place, "given here first"),
-                    );
-                    entries.remove(first);
-                }
-                entries.push((key, node));
-            }
+            Some(Content::Map(mapping)) => self.warnings.extend(mapping.take(node)),
         }
         Ok(())
     }
-}
-
-/// Puts what `<<` names under the keys that the mapping has itself.
-fn merged(entries: Vec<(Node, Node)>) -> Result<Vec<(Node, Node)>, Diagnostic> {
-    if entries.iter().all(|(key, _)| !key.is_merge()) {
-        return Ok(entries);
-    }
-    let (merges, mut own): (Vec<_>, Vec<_>) = entries.into_iter().partition(|(key, _)| key.is_merge());
-    for (key, value) in merges {
-        let maps = match value.kind {
-            Kind::List(items) => items,
-            _ => vec![value],
-        };
-        for map in maps {
-            let Kind::Map(more) = map.kind else {
-                return Err(Diagnostic::error(key.place, "`<<` merges mappings, and this is none"));
-            };
-            for (key, value) in more {
-                if own.iter().all(|(other, _)| !other.same_key(&key)) {
-                    own.push((key, value));
-                }
-            }
-        }
-    }
-    Ok(own)
 }
 
 fn tag_name(tag: &Tag) -> String {

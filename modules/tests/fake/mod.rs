@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 pub struct Fake {
     /// A path and what is there. A text is a file's content.
     #[serde(default)]
-    files: BTreeMap<String, Node>,
+    pub files: BTreeMap<String, Node>,
     /// A command line, words joined by a blank, and how it ends. One that is not listed is not installed.
     #[serde(default)]
     probe: BTreeMap<String, Output>,
@@ -44,14 +44,14 @@ struct Applied {
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Node {
+pub enum Node {
     Text(String),
     Described(Described),
 }
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Described {
+pub struct Described {
     #[serde(default)]
     content: Option<String>,
     /// The content where it is no text.
@@ -80,7 +80,7 @@ struct Described {
 impl Described {
     fn bytes(&self) -> Vec<u8> {
         match &self.base64 {
-            Some(packed) => STANDARD.decode(packed).expect("the case's base64"),
+            Some(packed) => STANDARD.decode(packed).unwrap_or_default(),
             None => self.content.clone().unwrap_or_default().into_bytes(),
         }
     }

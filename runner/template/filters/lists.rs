@@ -3,7 +3,7 @@
 use super::choose::by_attribute;
 use crate::template::call::{Call, Filter, callable};
 use crate::template::live::{Live, Result, Undefined};
-use crate::template::operators;
+use crate::template::{operators, sorting};
 use crate::value::Value;
 
 /// How many items `product` and its like may give.
@@ -75,19 +75,8 @@ fn comparable(value: Value, case_sensitive: bool) -> Value {
 }
 
 /// Sorts items by keys, stably.
-fn sorted_by(call: &Call<'_>, keyed: &mut [(Value, Live)]) -> Result<()> {
-    let mut failed = None;
-    keyed.sort_by(|(a, _), (b, _)| match operators::ordered(a, b) {
-        Ok(order) => order.unwrap_or(std::cmp::Ordering::Equal),
-        Err(types) => {
-            failed = Some(types);
-            std::cmp::Ordering::Equal
-        }
-    });
-    match failed {
-        Some((a, b)) => Err(call.fault(format!("'<' not supported between instances of '{a}' and '{b}'"))),
-        None => Ok(()),
-    }
+fn sorted_by<T>(call: &Call<'_>, keyed: Vec<(Value, T)>) -> Result<Vec<(Value, T)>> {
+    sorting::sorted(keyed, |(a, _), (b, _)| operators::less(a, b)).map_err(|message| call.fault(message))
 }
 
 fn sort(call: &mut Call<'_>) -> Result<Live> {
@@ -113,7 +102,7 @@ fn sort(call: &mut Call<'_>) -> Result<Live> {
     if reverse {
         keyed.reverse();
     }
-    sorted_by(call, &mut keyed)?;
+    let mut keyed = sorted_by(call, keyed)?;
     if reverse {
         keyed.reverse();
     }
@@ -296,23 +285,12 @@ fn groupby(call: &mut Call<'_>) -> Result<Live> {
         };
         Ok((key, item))
     });
-    let mut keyed: Vec<(Value, (Value, Live))> = keyed
+    let keyed: Vec<(Value, (Value, Live))> = keyed
         .collect::<Result<Vec<_>>>()?
         .into_iter()
         .map(|(key, item)| (comparable(key.clone(), case_sensitive), (key, item)))
         .collect();
-    let mut failed = None;
-    keyed.sort_by(|(a, _), (b, _)| {
-        operators::ordered(a, b)
-            .unwrap_or_else(|types| {
-                failed = Some(types);
-                None
-            })
-            .unwrap_or(std::cmp::Ordering::Equal)
-    });
-    if let Some((a, b)) = failed {
-        return Err(call.fault(format!("'<' not supported between instances of '{a}' and '{b}'")));
-    }
+    let keyed = sorted_by(call, keyed)?;
     let mut groups: Vec<(Value, Value, Vec<Live>)> = Vec::new();
     for (compared, (key, item)) in keyed {
         match groups.last_mut() {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::template::call::{Call, Filter, callable};
 use crate::template::live::{Entries, Live, Result};
-use crate::template::operators;
+use crate::template::{operators, sorting};
 use crate::value::{Map, Value};
 
 pub(super) const FILTERS: &[Filter] = &[
@@ -176,18 +176,11 @@ fn dictsort(call: &mut Call<'_>) -> Result<Live> {
         };
         keyed.push((by, key, value));
     }
-    let mut failed = None;
-    keyed.sort_by(|(a, ..), (b, ..)| {
-        let order = operators::ordered(a, b).unwrap_or_else(|types| {
-            failed = Some(types);
-            None
-        });
-        let order = order.unwrap_or(std::cmp::Ordering::Equal);
-        if reverse { order.reverse() } else { order }
-    });
-    if let Some((a, b)) = failed {
-        return Err(call.fault(format!("'<' not supported between instances of '{a}' and '{b}'")));
-    }
+    let keyed = sorting::sorted(keyed, |(a, ..), (b, ..)| {
+        let order = operators::less(a, b)?;
+        Ok(if reverse { order.reverse() } else { order })
+    })
+    .map_err(|message: String| call.fault(message))?;
     let pairs = keyed.into_iter().map(|(_, key, value)| Live::tuple([Live::Done(key), value]));
     Ok(pairs.collect::<Vec<_>>().into())
 }

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use fancy_regex::Regex;
 
-use crate::template::operators;
+use crate::template::{operators, sorting};
 use crate::value::{Map, Value};
 
 /// How YAML is laid out.
@@ -159,12 +159,11 @@ impl Writer<'_> {
     }
 
     fn sorted<'m>(&self, map: &'m Map) -> Vec<(&'m Value, &'m Value)> {
-        let mut entries: Vec<(&Value, &Value)> = map.iter().collect();
-        let has_order = |(a, b): (&(&Value, &Value), &(&Value, &Value))| operators::ordered(a.0, b.0).is_ok();
-        if self.style.sort && entries.iter().zip(entries.iter().skip(1)).all(has_order) {
-            entries.sort_by(|a, b| operators::ordered(a.0, b.0).ok().flatten().unwrap_or(std::cmp::Ordering::Equal));
+        let entries: Vec<(&Value, &Value)> = map.iter().collect();
+        if !self.style.sort {
+            return entries;
         }
-        entries
+        sorting::sorted(entries.clone(), |a, b| operators::less(a.0, b.0)).unwrap_or(entries)
     }
 
     fn flow_list(&mut self, items: &[Value], indent: usize) {

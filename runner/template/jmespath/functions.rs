@@ -5,6 +5,7 @@ use std::cmp::Ordering;
 use jmespath::ast::Ast;
 
 use super::{Result, evaluate};
+use crate::template::sorting;
 use crate::value::{Map, Value};
 
 /// An argument: a value, or an expression that the function evaluates itself.
@@ -261,8 +262,8 @@ impl Call<'_> {
             "max" | "max_by" => keyed.into_iter().max_by(|(left, _), (right, _)| compared(left, right)),
             "min" | "min_by" => keyed.into_iter().min_by(|(left, _), (right, _)| compared(left, right)),
             _ => {
-                keyed.sort_by(|(left, _), (right, _)| compared(left, right));
-                return Ok(Value::list(keyed.into_iter().map(|(_, item)| item.clone()).collect()));
+                let sorted = sorting::sorted(keyed, |(left, _), (right, _)| Ok::<_, String>(compared(left, right)))?;
+                return Ok(Value::list(sorted.into_iter().map(|(_, item)| item.clone()).collect()));
             }
         };
         Ok(found.map_or(Value::Null, |(_, item)| item.clone()))

@@ -9,7 +9,7 @@ use crate::template::call::{Call, Filter, callable};
 use crate::template::filters::lists::{has, keep};
 use crate::template::filters::maps::{Lists, combined};
 use crate::template::live::{Entries, Live, Result, type_name};
-use crate::template::{operators, versions};
+use crate::template::{operators, sorting, versions};
 use crate::value::{Map, Value};
 
 pub(super) const FILTERS: &[Filter] = &[
@@ -189,17 +189,9 @@ pub(in crate::template) fn revealed(value: &Value, alias: Option<&Value>) -> Str
 }
 
 fn version_sort(call: &mut Call<'_>) -> Result<Live> {
-    let mut versions = call.items()?.iter().map(Live::text).collect::<Result<Vec<_>>>()?;
-    let mut failed = None;
-    versions.sort_by(|a, b| {
-        versions::loose(a, b).unwrap_or_else(|message| {
-            failed = Some(message);
-            std::cmp::Ordering::Equal
-        })
-    });
-    if let Some(message) = failed {
-        return Err(call.fault(message));
-    }
+    let versions = call.items()?.iter().map(Live::text).collect::<Result<Vec<_>>>()?;
+    let sorted = sorting::sorted(versions, |a, b| versions::loose(a, b));
+    let mut versions = sorted.map_err(|message| call.fault(message))?;
     if call.bool_or(0, false)? {
         versions.reverse();
     }
