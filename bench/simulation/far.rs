@@ -134,6 +134,7 @@ impl Read for Input {
         let (kind, payload) = match frame {
             Frame::Message(bytes) => (0, bytes),
             Frame::Piece(bytes) => (1, bytes),
+            Frame::Stop => (2, Vec::new()),
         };
         let (delay, breaks) = {
             let mut fate = self.life.fate();
@@ -144,7 +145,8 @@ impl Read for Input {
         }
         if breaks == Some(Break::Before(number)) {
             let request: Value = serde_json::from_slice(&payload).unwrap_or_default();
-            return Err(self.life.end("before", request["run"]["args"]["data"].as_str().unwrap_or_default()));
+            let task = request.get("run").or_else(|| request.get("then")).unwrap_or(&Value::Null);
+            return Err(self.life.end("before", task["args"]["data"].as_str().unwrap_or_default()));
         }
         let mut bytes = u32::try_from(payload.len()).unwrap_or(u32::MAX).to_be_bytes().to_vec();
         bytes.push(kind);

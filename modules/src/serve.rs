@@ -8,8 +8,8 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, mpsc};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -49,23 +49,38 @@ pub fn serve(
     output.write_all(wire::GREETING)?;
     output.flush()?;
     let (sender, frames) = mpsc::channel();
-    background(move || read_all(input, &sender));
-    let output = Arc::new(Mutex::new(Output { stream: Box::new(output), task: None }));
+    let (void, came) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+    let (nudge, nudged) = mpsc::channel();
+    let voids = void.clone();
+    let count = came.clone();
+    background(move || read_all(input, &sender, &voids, &count, &nudge));
+    let output = Arc::new(Mutex::new(Output { stream: Box::new(output), task: None, number: 0 }));
     let weak = Arc::downgrade(&output);
-    background(move || beat(&weak));
-    let link = Link { frames, waiting: RefCell::default(), output, task: Cell::new(0), told: Cell::new(None) };
-    while let Some(frame) = link.next()? {
-        if let Request::Run(task) = frame.message()? {
-            link.task.set(task.id);
-            link.output().task = Some(task.id);
-            let result = match &task.job {
-                Some(job) => start_job(&task, job).unwrap_or_else(|error| failed(&error.to_string())),
-                None => execute(&task, &link),
-            };
-            link.answer(&task, result)?;
+    background(move || beat(&weak, &came, &nudged));
+    let link = Link { frames, waiting: RefCell::default(), void, output, task: Cell::new(0), told: Cell::new(None) };
+    // Whether the latest task was executed and did not fail.
+    let mut went_well = true;
+    while let Some(Numbered { number, frame }) = link.next()? {
+        link.output().number = number;
+        match frame.message()? {
+            Request::Run(task) => went_well = link.perform(&task)?,
+            Request::Then(task) if went_well && number > link.void.load(Ordering::Acquire) => {
+                went_well = link.perform(&task)?;
+            }
+            Request::Then(task) => {
+                went_well = false;
+                wire::send(&mut link.output().stream, &Answer::Passed { id: task.id })?;
+            }
+            Request::Missing { .. } => {}
         }
     }
     Ok(())
+}
+
+/// A frame with its number: the first one is 1.
+struct Numbered {
+    number: u64,
+    frame: Frame,
 }
 
 /// Lets tasks find what is for administrators, which the login of many a user does not.
@@ -96,12 +111,23 @@ fn check(sha256: &str) -> io::Result<()> {
     program.sync_all()
 }
 
-/// Tells every few seconds that the running task lives, until the agent ends.
-fn beat(output: &Weak<Mutex<Output>>) {
+/// Tells every few seconds that the running task lives, until the agent ends; more often while others wait behind it, as
+/// the runner calls them off in answer.
+fn beat(output: &Weak<Mutex<Output>>, came: &AtomicU64, nudged: &mpsc::Receiver<()>) {
     loop {
-        thread::sleep(HEARTBEAT_EVERY);
+        let others_wait = |output: &Output| came.load(Ordering::Acquire) > output.number;
+        let Some(hurries) = output.upgrade().map(|output| others_wait(&lock(&output))) else { return };
+        match nudged.recv_timeout(if hurries { ALIVE_EVERY } else { HEARTBEAT_EVERY }) {
+            Ok(()) => continue,
+            Err(mpsc::RecvTimeoutError::Timeout) => {}
+            // The runner has gone.
+            Err(mpsc::RecvTimeoutError::Disconnected) => return,
+        }
         let Some(output) = output.upgrade() else { return };
         let mut output = lock(&output);
+        if hurries && !others_wait(&output) {
+            continue;
+        }
         if let Some(id) = output.task {
             // A runner that is gone is noticed when the answer is due.
             wire::send(&mut output.stream, &Answer::Alive { id, line: String::new() }).ok();
@@ -114,18 +140,44 @@ struct Output {
     stream: Box<dyn Write + Send>,
     /// The task that is running.
     task: Option<u64>,
+    /// The number of its frame.
+    number: u64,
 }
 
 fn lock(output: &Mutex<Output>) -> MutexGuard<'_, Output> {
     output.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn read_all(mut input: impl Read, frames: &mpsc::Sender<io::Result<Frame>>) {
+/// Reads all frames, and notes in `void` up to which number nothing that was sent ahead begins any more: up to where the
+/// runner calls it off, and none at all once the runner has gone.
+fn read_all(
+    mut input: impl Read,
+    frames: &mpsc::Sender<io::Result<Numbered>>,
+    void: &AtomicU64,
+    came: &AtomicU64,
+    nudge: &mpsc::Sender<()>,
+) {
+    let mut number = 0;
     loop {
         let frame = match wire::read_frame(&mut input) {
-            Ok(Some(frame)) => Ok(frame),
-            Ok(None) => return,
-            Err(error) => Err(error),
+            Ok(Some(Frame::Stop)) => {
+                void.store(number, Ordering::Release);
+                continue;
+            }
+            Ok(Some(frame)) => {
+                number += 1;
+                came.store(number, Ordering::Release);
+                nudge.send(()).ok();
+                Ok(Numbered { number, frame })
+            }
+            Ok(None) => {
+                void.store(u64::MAX, Ordering::Release);
+                return;
+            }
+            Err(error) => {
+                void.store(u64::MAX, Ordering::Release);
+                Err(error)
+            }
         };
         let last = frame.is_err();
         if frames.send(frame).is_err() || last {
@@ -161,9 +213,11 @@ fn failed(message: &str) -> Map {
 }
 
 struct Link {
-    frames: mpsc::Receiver<io::Result<Frame>>,
+    frames: mpsc::Receiver<io::Result<Numbered>>,
     /// Requests that came while a task was waiting for content.
-    waiting: RefCell<VecDeque<Frame>>,
+    waiting: RefCell<VecDeque<Numbered>>,
+    /// Up to this number, what was sent ahead does not begin.
+    void: Arc<AtomicU64>,
     output: Arc<Mutex<Output>>,
     task: Cell<u64>,
     told: Cell<Option<Instant>>,
@@ -175,11 +229,25 @@ impl Link {
     }
 
     /// Returns the next request; `None` when the runner has gone.
-    fn next(&self) -> io::Result<Option<Frame>> {
+    fn next(&self) -> io::Result<Option<Numbered>> {
         match self.waiting.borrow_mut().pop_front() {
             Some(frame) => Ok(Some(frame)),
             None => self.frames.recv().ok().transpose(),
         }
+    }
+
+    /// Executes a task and answers; returns whether it did not fail.
+    fn perform(&self, task: &Task) -> io::Result<bool> {
+        self.task.set(task.id);
+        self.output().task = Some(task.id);
+        let result = match &task.job {
+            Some(job) => start_job(task, job).unwrap_or_else(|error| failed(&error.to_string())),
+            None => execute(task, self),
+        };
+        let is = |name: &str| result.get(name).is_some_and(|value| value.as_bool() == Some(true));
+        let went_well = !is("failed") && !is("unreachable");
+        self.answer(task, result)?;
+        Ok(went_well)
     }
 
     fn answer(&self, task: &Task, result: Map) -> io::Result<()> {
@@ -192,7 +260,7 @@ impl Link {
         output.stream.flush()
     }
 
-    fn piece(&self) -> Result<Frame, Error> {
+    fn piece(&self) -> Result<Numbered, Error> {
         match self.frames.recv_timeout(PIECE_TIMEOUT) {
             Ok(Ok(frame)) => Ok(frame),
             Ok(Err(error)) => Err(lost(&error.to_string())),
@@ -210,7 +278,8 @@ impl Service for Link {
         let want = Answer::Want { id: self.task.get(), sha256: sha256.to_owned() };
         wire::send(&mut self.output().stream, &want).map_err(|error| lost(&error.to_string()))?;
         loop {
-            match self.piece()? {
+            let Numbered { number, frame } = self.piece()?;
+            match frame {
                 Frame::Piece(bytes) if bytes.is_empty() => return Ok(()),
                 Frame::Piece(bytes) => sink.write_all(&bytes).map_err(|error| {
                     self.drain();
@@ -218,9 +287,12 @@ impl Service for Link {
                 })?,
                 frame @ Frame::Message(_) => match frame.message::<Request>() {
                     Ok(Request::Missing { message }) => return Err(lost(&message)),
-                    Ok(Request::Run(_)) => self.waiting.borrow_mut().push_back(frame),
+                    Ok(Request::Run(_) | Request::Then(_)) => {
+                        self.waiting.borrow_mut().push_back(Numbered { number, frame });
+                    }
                     Err(error) => return Err(lost(&error.to_string())),
                 },
+                Frame::Stop => {}
             }
         }
     }
@@ -240,11 +312,11 @@ impl Service for Link {
 impl Link {
     /// Takes the rest of content that can't be stored, so that the next task finds the stream in order.
     fn drain(&self) {
-        while let Ok(frame) = self.piece() {
+        while let Ok(Numbered { number, frame }) = self.piece() {
             match frame {
                 Frame::Piece(bytes) if bytes.is_empty() => return,
-                Frame::Piece(_) => {}
-                Frame::Message(_) => self.waiting.borrow_mut().push_back(frame),
+                Frame::Piece(_) | Frame::Stop => {}
+                Frame::Message(_) => self.waiting.borrow_mut().push_back(Numbered { number, frame }),
             }
         }
     }

@@ -1,5 +1,6 @@
 //! What travels between a runner and an agent: frames of four bytes of length (big endian), one byte of kind, and a
-//! payload. Kind 0 is one JSON message, kind 1 a piece of content; an empty piece ends it.
+//! payload. Kind 0 is one JSON message, kind 1 a piece of content; an empty piece ends it. Kind 2 is empty: no task that
+//! was sent ahead and came before it begins any more.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -19,12 +20,15 @@ pub const INLINE_LIMIT_BYTES: usize = 64 << 10;
 
 const MESSAGE: u8 = 0;
 const PIECE: u8 = 1;
+const STOP: u8 = 2;
 
 /// From the runner to the agent.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Request {
     Run(Task),
+    /// Sent ahead, before the request in front of it was answered: executed only when that one was and did not fail.
+    Then(Task),
     /// In place of content that was asked for: it can't be had.
     Missing {
         message: String,
@@ -59,6 +63,8 @@ pub struct Task {
 pub enum Answer {
     /// A task's result under Ansible's keys.
     Done { id: u64, result: Map },
+    /// A task that was sent ahead was not executed, and never will be: one before it failed, or it was called off.
+    Passed { id: u64 },
     /// The task needs the content of this SHA-256: pieces follow.
     Want { id: u64, sha256: String },
     /// The task lives; `line` is its latest output.
@@ -71,6 +77,8 @@ pub enum Frame {
     Message(Vec<u8>),
     /// Empty: the content ends here.
     Piece(Vec<u8>),
+    /// What was sent ahead does not begin any more.
+    Stop,
 }
 
 impl Frame {
@@ -81,7 +89,9 @@ impl Frame {
     pub fn message<T: for<'de> Deserialize<'de>>(&self) -> io::Result<T> {
         match self {
             Frame::Message(bytes) => serde_json::from_slice(bytes).map_err(io::Error::from),
-            Frame::Piece(_) => Err(io::Error::new(io::ErrorKind::InvalidData, "content where a message was due")),
+            Frame::Piece(_) | Frame::Stop => {
+                Err(io::Error::new(io::ErrorKind::InvalidData, "something else where a message was due"))
+            }
         }
     }
 }
@@ -105,6 +115,11 @@ pub fn piece_frame(bytes: &[u8]) -> io::Result<Vec<u8>> {
     frame.extend([0, 0, 0, 0, PIECE]);
     frame.extend_from_slice(bytes);
     finish(frame)
+}
+
+/// Returns the frame that calls off what was sent ahead.
+pub fn stop_frame() -> Vec<u8> {
+    vec![0, 0, 0, 0, STOP]
 }
 
 fn finish(mut frame: Vec<u8>) -> io::Result<Vec<u8>> {
@@ -142,6 +157,7 @@ pub fn read_frame(input: &mut dyn Read) -> io::Result<Option<Frame>> {
     match head[4] {
         MESSAGE => Ok(Some(Frame::Message(payload))),
         PIECE => Ok(Some(Frame::Piece(payload))),
+        STOP => Ok(Some(Frame::Stop)),
         kind => Err(io::Error::new(io::ErrorKind::InvalidData, format!("a frame of unknown kind {kind}"))),
     }
 }

@@ -70,7 +70,7 @@ impl Agent {
             match frame.message().expect("an answer") {
                 Answer::Done { result, .. } => return result,
                 Answer::Alive { .. } => {}
-                Answer::Want { .. } => panic!("no content is sent"),
+                Answer::Want { .. } | Answer::Passed { .. } => panic!("no content is sent"),
             }
         }
     }

@@ -44,6 +44,7 @@ pub(super) fn run(run: &ItemRun<'_>, foreign: &Foreign, args: &Map) -> Result<Ma
         info: run.info,
         diff: run.diff,
         no_log: run.no_log,
+        sending: run.sending,
     };
     let ran = parcel.send(&real, "script", &script)?;
     result(&ran, foreign, &interpreter)

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::config::Config;
 use super::run_args::RunArguments;
 use super::{Problem, connect, extra_vars, unfollowed, vault_passwords};
-use crate::execute::{Gathering, RunOptions, Strangers};
+use crate::execute::{Gathering, RunOptions, SendAhead, Strangers};
 use crate::inventory::Reading;
 use crate::playbook::{Keyword, Options, words};
 use crate::source::Diagnostic;
@@ -137,6 +137,7 @@ pub fn gather(args: &RunArguments) -> Result<Settings, Problem> {
         strangers: strangers(&config)?,
         fact_cache: fact_cache(&config, &number)?,
         default_strategy: strategy(&config)?,
+        send_ahead: send_ahead(&config)?,
         connect: connect::options(reach, &config, &number)?,
     };
     let folders = |variables: &[&str], key: &str, usual: &[&str]| {
@@ -213,6 +214,15 @@ fn strangers(config: &Config) -> Result<Strangers, Problem> {
         Some("error") => Strangers::Refuse,
         Some("ignore") => Strangers::Ignore,
         Some(_) | None => Strangers::Warn,
+    })
+}
+
+fn send_ahead(config: &Config) -> Result<SendAhead, Problem> {
+    let known = ["off", "safe", "all"];
+    Ok(match one_of(config, "KUBEON_SEND_AHEAD", "kubeon", "send_ahead", &known)?.as_deref() {
+        Some("off") => SendAhead::Off,
+        Some("all") => SendAhead::All,
+        Some(_) | None => SendAhead::Safe,
     })
 }
 

@@ -51,6 +51,11 @@ impl Contents {
         Ok((sha256, size_bytes))
     }
 
+    /// Returns whether there is nothing to ask for.
+    pub fn is_empty(&self) -> bool {
+        self.sources.is_empty()
+    }
+
     /// Takes over all that `other` holds.
     pub fn extend(&mut self, other: &Contents) {
         self.sources.extend(other.sources.iter().map(|(sha256, origin)| (sha256.clone(), origin.clone())));

@@ -29,7 +29,7 @@ pub use escalate::{Become, BecomeMethod};
 pub use fleet::{Fleet, use_fleet};
 pub use openssh::answer_ssh;
 pub use passphrase::ask_with;
-pub use session::{Connection, Statistics};
+pub use session::{Ahead, Connection, Statistics};
 use transport::Transport;
 pub use transport::use_program;
 
@@ -58,6 +58,26 @@ pub struct Target {
     pub silence_timeout: Duration,
     /// Files of known host keys; the user's and the system's where it is empty.
     pub known_hosts: Vec<PathBuf>,
+}
+
+impl Target {
+    /// Returns what tells connections apart.
+    pub fn key(&self) -> String {
+        let Target { via, address, port, user, private_key_file, ssh_args, password, .. } = self;
+        format!("{via:?} {address} {port:?} {user:?} {private_key_file:?} {ssh_args:?} {password:?}")
+    }
+
+    /// Returns whether a connection to `other` will do.
+    pub fn leads_to(&self, other: &Target) -> bool {
+        self.via == other.via
+            && self.address == other.address
+            && self.port == other.port
+            && self.user == other.user
+            && self.private_key_file == other.private_key_file
+            && self.ssh_args == other.ssh_args
+            && self.password == other.password
+            && self.silence_timeout == other.silence_timeout
+    }
 }
 
 /// Without the password.

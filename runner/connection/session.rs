@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::io::{self, Read};
 use std::ops::AddAssign;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use kubeon_modules::wire::{self, Frame, Task};
@@ -51,11 +53,42 @@ impl AddAssign for Statistics {
     }
 }
 
+/// A task that is sent before the one in front of it is answered.
+pub struct Ahead {
+    pub id: u64,
+    pub module: String,
+    pub timeout_s: Option<f64>,
+    frame: Vec<u8>,
+}
+
+impl Ahead {
+    /// Returns the task as it is to be sent.
+    ///
+    /// # Errors
+    /// When it is too large.
+    pub fn new(task: &Task) -> io::Result<Ahead> {
+        let frame = wire::message_frame(&Outgoing::Then(task))?;
+        Ok(Ahead { id: task.id, module: task.module.clone(), timeout_s: task.timeout_s, frame })
+    }
+
+    /// Returns how much travels.
+    pub fn size_bytes(&self) -> usize {
+        self.frame.len()
+    }
+
+    /// Hands out what travels.
+    pub fn take_frame(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.frame)
+    }
+}
+
 /// A connection to one host, used by one thread at a time.
 pub struct Connection {
     target: Target,
     transport: Transport,
     agents: HashMap<Option<Become>, Link>,
+    /// Set when the user asks to stop.
+    stop: Option<Arc<AtomicBool>>,
     statistics: Statistics,
 }
 
@@ -66,7 +99,13 @@ impl Connection {
     /// Why the host can't be reached, within the target's `connect_timeout`.
     pub fn open(target: &Target) -> Result<Connection, Unreachable> {
         let transport = Transport::open(target)?;
-        Ok(Connection { target: target.clone(), transport, agents: HashMap::new(), statistics: Statistics::default() })
+        let (target, agents) = (target.clone(), HashMap::new());
+        Ok(Connection { target, transport, agents, stop: None, statistics: Statistics::default() })
+    }
+
+    /// Lets nothing begin any more that was sent ahead, once `stop` is set.
+    pub fn heed(&mut self, stop: &Arc<AtomicBool>) {
+        self.stop = Some(stop.clone());
     }
 
     /// Executes one task as a user of the host and returns its result. `alive` gets the latest line of output of a
@@ -82,10 +121,12 @@ impl Connection {
         contents: &Contents,
         alive: &dyn Fn(&str),
     ) -> Result<Map, Unreachable> {
-        self.run_as(become_, task, contents, alive)
+        self.run_as(become_, task, (0, &[]), contents, alive)
     }
 
-    /// As [`Connection::run`], for a result that is read as another type.
+    /// As [`Connection::run`], for a result that is read as another type. What is `behind`, so many
+    /// frames of [`Ahead`], goes out with the task, to be executed after it for as long as nothing fails;
+    /// [`Connection::answer`] gives the result of each, in their order.
     ///
     /// # Errors
     /// As there.
@@ -93,16 +134,63 @@ impl Connection {
         &mut self,
         become_: Option<&Become>,
         task: &Task,
+        behind: (usize, &[u8]),
         contents: &Contents,
         alive: &dyn Fn(&str),
     ) -> Result<T, Unreachable> {
         let become_ = self.other_user(become_).cloned();
-        let mut link = match self.agents.remove(&become_) {
+        let link = match self.agents.remove(&become_) {
             Some(link) => link,
             None => self.start(become_.as_ref())?,
         };
         let silence = self.target.silence_timeout;
-        let result = link.run(task, contents, alive, silence);
+        self.use_link(become_, link, &task.module, |link| link.run(task, behind, contents, alive, silence))
+    }
+
+    /// Returns the result of what was sent ahead and has no answer yet; `None` when it was not executed, and neither will
+    /// be what came after it.
+    ///
+    /// # Errors
+    /// As [`Connection::run`].
+    pub fn answer<T: DeserializeOwned>(
+        &mut self,
+        become_: Option<&Become>,
+        task: &Ahead,
+        alive: &dyn Fn(&str),
+    ) -> Result<Option<T>, Unreachable> {
+        let become_ = self.other_user(become_).cloned();
+        let Some(link) = self.agents.remove(&become_) else {
+            let message = format!("`{}`: lost before it ran `{}`", self.target.host, task.module);
+            return Err(Unreachable::new(UnreachableKind::Lost, message));
+        };
+        let silence = self.target.silence_timeout;
+        self.use_link(become_, link, &task.module, |link| {
+            let answer = link.answer(task.id, task.timeout_s, &Contents::default(), alive, silence)?;
+            if answer.is_some() {
+                link.owed = link.owed.saturating_sub(1);
+            }
+            Ok(answer)
+        })
+    }
+
+    /// Lets nothing begin any more that was sent ahead. Each still has its answer.
+    pub fn stop_ahead(&mut self, become_: Option<&Become>) {
+        let become_ = self.other_user(become_).cloned();
+        let silence = self.target.silence_timeout;
+        if let Some(link) = self.agents.get_mut(&become_) {
+            // A host that is gone is noticed when the answers are due.
+            link.send(&wire::stop_frame(), silence).ok();
+        }
+    }
+
+    fn use_link<T>(
+        &mut self,
+        become_: Option<Become>,
+        mut link: Link,
+        module: &str,
+        work: impl FnOnce(&mut Link) -> Result<T, Fault>,
+    ) -> Result<T, Unreachable> {
+        let result = work(&mut link);
         self.statistics += std::mem::take(&mut link.statistics);
         match result {
             Ok(result) => {
@@ -110,7 +198,7 @@ impl Connection {
                 self.agents.insert(become_, link);
                 Ok(result)
             }
-            Err(fault) => Err(self.unreachable(fault, link, task)),
+            Err(fault) => Err(self.unreachable(fault, link, module)),
         }
     }
 
@@ -196,12 +284,11 @@ impl Connection {
         };
         let Started { pipe, early } = started?;
         self.statistics.agents_started += 1;
-        Ok(Link { pipe, early, statistics: Statistics::default() })
+        Ok(Link { pipe, early, owed: 0, stop: self.stop.clone(), stopped: false, statistics: Statistics::default() })
     }
 
-    fn unreachable(&self, fault: Fault, mut link: Link, task: &Task) -> Unreachable {
+    fn unreachable(&self, fault: Fault, mut link: Link, module: &str) -> Unreachable {
         let host = &self.target.host;
-        let module = &task.module;
         let silence = self.target.silence_timeout.as_secs_f64();
         match fault {
             Fault::Task(error) => Unreachable::new(
@@ -286,6 +373,11 @@ struct Link {
     pipe: Box<dyn Pipe>,
     /// Read but not yet used.
     early: Vec<u8>,
+    /// How many answers to what was sent ahead are still to come.
+    owed: usize,
+    /// Set when nothing that was sent ahead is to begin any more, and whether the agent has been told.
+    stop: Option<Arc<AtomicBool>>,
+    stopped: bool,
     statistics: Statistics,
 }
 
@@ -297,11 +389,12 @@ enum Fault {
     Overdue,
 }
 
-/// [`wire::Request::Run`] of a task that stays where it is.
+/// [`wire::Request`] of a task that stays where it is.
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Outgoing<'a> {
     Run(&'a Task),
+    Then(&'a Task),
 }
 
 /// [`wire::Answer`], a result's type being whatever is made of it.
@@ -309,6 +402,7 @@ enum Outgoing<'a> {
 #[serde(rename_all = "snake_case", bound = "T: DeserializeOwned")]
 enum Incoming<T> {
     Done { id: u64, result: T },
+    Passed { id: u64 },
     Want { sha256: String },
     Alive { line: String },
 }
@@ -352,6 +446,10 @@ impl Read for Patient<'_> {
     }
 }
 
+fn disorder(message: String) -> Fault {
+    Fault::Stream(io::Error::new(io::ErrorKind::InvalidData, message))
+}
+
 impl Link {
     fn send(&mut self, frame: &[u8], silence: Duration) -> Result<(), Fault> {
         // The limit is for each piece: a large frame on a slow line takes longer in all.
@@ -375,26 +473,54 @@ impl Link {
     fn run<T: DeserializeOwned>(
         &mut self,
         task: &Task,
+        behind: (usize, &[u8]),
         contents: &Contents,
         alive: &dyn Fn(&str),
         silence: Duration,
     ) -> Result<T, Fault> {
-        let frame = wire::message_frame(&Outgoing::Run(task)).map_err(Fault::Task)?;
-        let limit =
-            task.timeout_s.map(|seconds| Instant::now() + Duration::from_secs_f64(seconds.clamp(0.0, 1e9)) + SLACK);
-        self.send(&frame, silence)?;
+        let mut frames = wire::message_frame(&Outgoing::Run(task)).map_err(Fault::Task)?;
+        let (count, behind) = behind;
+        frames.extend_from_slice(behind);
+        self.send(&frames, silence)?;
+        self.statistics.frames_sent += count as u64;
+        self.owed += count;
         self.statistics.round_trips += 1;
+        let result = self.answer(task.id, task.timeout_s, contents, alive, silence)?;
+        result.ok_or_else(|| disorder(format!("task {} was passed over", task.id)))
+    }
+
+    /// Takes in what comes up to a task's answer: `None` when the task was not executed.
+    fn answer<T: DeserializeOwned>(
+        &mut self,
+        id: u64,
+        timeout_s: Option<f64>,
+        contents: &Contents,
+        alive: &dyn Fn(&str),
+        silence: Duration,
+    ) -> Result<Option<T>, Fault> {
+        let limit = timeout_s.map(|seconds| Instant::now() + Duration::from_secs_f64(seconds.clamp(0.0, 1e9)) + SLACK);
         loop {
             match self.receive(silence)? {
-                Incoming::Done { id, result } if id == task.id => return Ok(result),
-                Incoming::Done { id, .. } => {
-                    let message = format!("an answer to task {id} where one to {} was due", task.id);
-                    return Err(Fault::Stream(io::Error::new(io::ErrorKind::InvalidData, message)));
+                Incoming::Done { id: done, result } if done == id => return Ok(Some(result)),
+                Incoming::Done { id: done, .. } => {
+                    return Err(disorder(format!("an answer to task {done} where one to {id} was due")));
+                }
+                Incoming::Passed { id: passed } => {
+                    self.owed = self.owed.saturating_sub(1);
+                    // Nobody waits for the answers of what a failure before them kept from running.
+                    if passed == id {
+                        return Ok(None);
+                    }
                 }
                 Incoming::Want { sha256 } => self.supply(&sha256, contents, silence)?,
                 Incoming::Alive { line } => {
                     self.statistics.signs_of_life += 1;
                     alive(&line);
+                    let asked_to_stop = self.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed));
+                    if self.owed > 0 && !self.stopped && asked_to_stop {
+                        self.stopped = true;
+                        self.send(&wire::stop_frame(), silence)?;
+                    }
                     if limit.is_some_and(|limit| Instant::now() > limit) {
                         return Err(Fault::Overdue);
                     }

@@ -99,6 +99,31 @@ impl Cursor {
         }
     }
 
+    /// Returns what comes after the current task when nothing fails, as far as the host neither leaves nor enters a role:
+    /// whether one runs again depends on what was done of it.
+    pub fn ahead(&self, most: usize, selected: &dyn Fn(&Task) -> bool) -> Vec<Arc<Task>> {
+        let mut tasks = Vec::new();
+        if self.failing {
+            return tasks;
+        }
+        let mut there = self.clone();
+        let roles = self.roles();
+        there.advance();
+        while tasks.len() < most
+            && let Some((task, _)) = there.peek(selected)
+            && there.roles() == roles
+        {
+            tasks.push(task);
+            there.advance();
+        }
+        tasks
+    }
+
+    fn roles(&self) -> Vec<*const Block> {
+        let in_roles = self.stack.iter().filter(|frame| frame.block.role_entry.is_some());
+        in_roles.map(|frame| Arc::as_ptr(&frame.block)).collect()
+    }
+
     /// Notes that a task of the innermost role ran.
     pub fn mark_ran(&mut self) {
         if let Some(frame) = self.stack.iter_mut().rev().find(|frame| frame.block.role_entry.is_some()) {

@@ -152,7 +152,7 @@ impl<'a> Debugger<'a> {
             is_handler: *is_handler,
         });
         let (world, play, info) = (self.world, self.play, self.info);
-        let again = HostTask { world, play, host: &end.host, task: &task, info, over: &session.vars };
+        let again = HostTask { world, play, host: &end.host, task: &task, info, over: &session.vars, next: &[] };
         // Whatever looks at the end looks for the task that it knows.
         TaskEnd { task: self.task.clone(), ..again.run() }
     }

@@ -91,6 +91,11 @@ impl Notified {
     }
 }
 
+/// Returns whether a host may notify that name.
+pub fn is_known(world: &Arc<World>, play: &Arc<PlayRun>, host: &HostName, name: &str) -> bool {
+    !meant(world, play, host, name).is_empty()
+}
+
 /// Returns the handlers that a name means: the one of that name, and those that listen to it, each name once. Of the
 /// lists of handlers the one read last goes first, and within a list what stands first.
 fn meant(world: &Arc<World>, play: &Arc<PlayRun>, host: &HostName, name: &str) -> Vec<Arc<Task>> {

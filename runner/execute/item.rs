@@ -1,11 +1,13 @@
 //! One task on one host for one item: conditions, arguments, the action, and what the result means.
 
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use kubeon_modules::wire;
 
+use super::ahead::{self, Planned};
 use super::reach::{self, Reach, truth};
 use super::{PlayRun, World};
 use crate::action::{self, Failure};
@@ -34,6 +36,16 @@ pub struct ItemRun<'a> {
     pub check: bool,
     pub diff: bool,
     pub no_log: bool,
+    pub sending: Sending<'a>,
+}
+
+/// What happens to a task's request.
+#[derive(Clone, Copy)]
+pub enum Sending<'a> {
+    /// It is sent, and some of these tasks that come after it along with it.
+    Now(&'a [Arc<Task>]),
+    /// It is kept here: the task's turn has not come.
+    Planning(&'a RefCell<Option<wire::Task>>),
 }
 
 /// How an item ended.
@@ -77,6 +89,9 @@ impl ItemEnd {
 impl ItemRun<'_> {
     /// Runs the item to its end.
     pub fn run(&mut self) -> ItemEnd {
+        if let Some(end) = self.sent_before() {
+            return end;
+        }
         match self.skipped() {
             Ok(None) => {}
             Ok(Some(end)) => return end,
@@ -95,6 +110,27 @@ impl ItemRun<'_> {
         end
     }
 
+    /// Returns the end of a task about which was decided before its turn.
+    fn sent_before(&mut self) -> Option<ItemEnd> {
+        let (planned, pending) = self.world.sent.turn(self.host, self.task)?;
+        let mut asked = match planned {
+            Planned::Skipped(end) => {
+                pending.go_on(self.world, self.host, None, true);
+                return Some(*end);
+            }
+            Planned::Asked(asked) => asked,
+        };
+        let answer = pending.answer(self.world, self.host, &mut asked, &|line| self.alive(line));
+        let acted = match answer {
+            Ok(Some(result)) => Ok(result),
+            // It was not executed: it is done now, as any other.
+            Ok(None) => return None,
+            Err(error) => Err(Failure::Unreachable(error.message)),
+        };
+        (self.check, self.diff, self.reach) = (asked.check, asked.diff, Some(asked.reach));
+        Some(self.ended(acted, asked.given))
+    }
+
     fn spoiled(&self, keyword: &str, error: &TemplateError) -> ItemEnd {
         let mut end = ItemEnd::from_template(error);
         end.result.insert("msg", format!("the condition of `{keyword}` can't be told: {}", error.message));
@@ -102,7 +138,7 @@ impl ItemRun<'_> {
     }
 
     /// Returns the end of a task whose conditions do not hold.
-    fn skipped(&self) -> Result<Option<ItemEnd>, TemplateError> {
+    pub(super) fn skipped(&self) -> Result<Option<ItemEnd>, TemplateError> {
         for condition in self.task.conditions() {
             let parts: Vec<Value> = match condition {
                 Value::List(items) => items.to_vec(),
@@ -122,7 +158,7 @@ impl ItemRun<'_> {
         Ok(None)
     }
 
-    fn prepare(&mut self) -> Result<(), Box<ItemEnd>> {
+    pub(super) fn prepare(&mut self) -> Result<(), Box<ItemEnd>> {
         let failed = |message: String| Box::new(ItemEnd::failed(message));
         let host = match self.keyword(Keyword::DelegateTo).map_err(|error| Box::new(ItemEnd::from_template(&error)))? {
             Some(value) if value.truthy() => Arc::from(value.to_string()),
@@ -227,7 +263,12 @@ impl ItemRun<'_> {
 
     /// Runs the action once and decides how it ended.
     fn attempt(&self) -> ItemEnd {
-        let started = Instant::now();
+        let (acted, given) = self.act();
+        self.ended(acted, given)
+    }
+
+    /// Runs the action once; returns what it was given, too, where somebody is told of that.
+    pub(super) fn act(&self) -> (Result<Map, Failure>, Option<Map>) {
         let mut given = None;
         let acted = self.arguments().and_then(|args| {
             // Whoever asks later is told what the module was given.
@@ -237,6 +278,10 @@ impl ItemRun<'_> {
             given = (is_asked && is_module).then(|| args.clone());
             action::run(self, args)
         });
+        (acted, given)
+    }
+
+    fn ended(&self, acted: Result<Map, Failure>, given: Option<Map>) -> ItemEnd {
         let mut result = match acted {
             Ok(result) => result,
             Err(Failure::Unreachable(message)) => return ItemEnd::unreachable(message),
@@ -259,7 +304,6 @@ impl ItemRun<'_> {
         if let Value::Bool(true) = result.get("unreachable").unwrap_or(&Value::Null) {
             return ItemEnd::new(Status::Unreachable, result);
         }
-        let _ = started;
         self.judge(result)
     }
 
@@ -404,6 +448,9 @@ impl ItemRun<'_> {
             let line = if self.no_log { String::new() } else { line.to_owned() };
             self.world.tell(Event::Alive { host: self.host.clone(), line });
         }
+        if self.world.is_interrupted() {
+            self.world.sent.stop_all();
+        }
     }
 
     /// Runs a module over the task's connection, apart from it where the task has `async`.
@@ -435,11 +482,34 @@ impl ItemRun<'_> {
     }
 
     fn send(&self, request: &wire::Task, contents: &Contents) -> Result<Map, Failure> {
+        let next = match self.sending {
+            Sending::Now(next) => next,
+            Sending::Planning(slot) => {
+                if contents.is_empty() && request.job.is_none() {
+                    slot.replace(Some(request.clone()));
+                }
+                return Err(Failure::message("its turn has not come"));
+            }
+        };
         let reach = self.reach();
-        let answer = self.world.connections.with(&reach.target, |connection| {
-            connection.run_as::<Told>(reach.become_.as_ref(), request, contents, &|line| self.alive(line))
+        let mut tasks = if next.is_empty() { VecDeque::new() } else { ahead::plan(self, next) };
+        let mut behind = Vec::new();
+        for (_, planned) in &mut tasks {
+            if let Planned::Asked(asked) = planned {
+                behind.extend(asked.ahead.take_frame());
+            }
+        }
+        let count = tasks.iter().filter(|(_, planned)| matches!(planned, Planned::Asked(_))).count();
+        let answer = self.world.connections.borrowed(&reach.target, |connection| {
+            let behind = (count, &*behind);
+            connection.run_as::<Told>(reach.become_.as_ref(), request, behind, contents, &|line| self.alive(line))
         });
-        let Told(result) = answer.map_err(|error| Failure::Unreachable(error.message))?;
+        let (Told(result), connection) = answer.map_err(|error| Failure::Unreachable(error.message))?;
+        if count > 0 && ahead::went_well(&result) {
+            self.world.sent.keep(self.host, connection, tasks);
+        } else {
+            self.world.connections.give_back(&reach.target, connection);
+        }
         Ok(result)
     }
 

@@ -1,5 +1,6 @@
 //! Walks the plays: which host does which task when.
 
+mod ahead;
 mod cursor;
 mod debugger;
 mod flush;
@@ -18,6 +19,7 @@ mod task;
 mod vars_files;
 mod world;
 
+pub use ahead::{SendAhead, Sent};
 pub use debugger::may_ask;
 pub use include::role_use;
 pub use item::{ItemRun, module};

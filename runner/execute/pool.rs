@@ -30,8 +30,22 @@ impl Pool {
     pub fn with<T>(
         &self,
         target: &Target,
-        mut work: impl FnMut(&mut Connection) -> Result<T, Unreachable>,
+        work: impl FnMut(&mut Connection) -> Result<T, Unreachable>,
     ) -> Result<T, Unreachable> {
+        let (done, connection) = self.borrowed(target, work)?;
+        self.give_back(target, connection);
+        Ok(done)
+    }
+
+    /// As [`Pool::with`], for whoever keeps the connection until he gives it back.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn borrowed<T>(
+        &self,
+        target: &Target,
+        mut work: impl FnMut(&mut Connection) -> Result<T, Unreachable>,
+    ) -> Result<(T, Connection), Unreachable> {
         let mut tried = 0;
         loop {
             let failure = match self.attempt(target, &mut work) {
@@ -54,21 +68,25 @@ impl Pool {
         &self,
         target: &Target,
         work: &mut impl FnMut(&mut Connection) -> Result<T, Unreachable>,
-    ) -> Result<T, Unreachable> {
-        let key = key_of(target);
-        let idle = self.lock().get_mut(&key).and_then(Vec::pop);
+    ) -> Result<(T, Connection), Unreachable> {
+        let idle = self.lock().get_mut(&target.key()).and_then(Vec::pop);
         let mut connection = match idle {
             Some(connection) => connection,
             None => Connection::open(target)?,
         };
+        connection.heed(&self.interrupted);
         let done = work(&mut connection)?;
-        self.lock().entry(key).or_default().push(connection);
-        Ok(done)
+        Ok((done, connection))
+    }
+
+    /// Keeps a connection for whoever needs it next.
+    pub fn give_back(&self, target: &Target, connection: Connection) {
+        self.lock().entry(target.key()).or_default().push(connection);
     }
 
     /// Closes the connections to a target: `meta: reset_connection`, or a reboot.
     pub fn close(&self, target: &Target) {
-        self.lock().remove(&key_of(target));
+        self.lock().remove(&target.key());
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Vec<Connection>>> {
@@ -87,11 +105,4 @@ pub fn sleep_unless(interrupted: &AtomicBool, duration: Duration) {
         }
         std::thread::sleep(left.min(TICK));
     }
-}
-
-fn key_of(target: &Target) -> String {
-    format!(
-        "{:?} {} {:?} {:?} {:?} {:?} {:?}",
-        target.via, target.address, target.port, target.user, target.private_key_file, target.ssh_args, target.password
-    )
 }

@@ -34,6 +34,11 @@ impl Replay {
         Replay { done: Mutex::new(done) }
     }
 
+    /// Returns whether nothing is passed over any more.
+    pub fn is_empty(&self) -> bool {
+        self.done.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
     /// Returns how a task had ended on a host. A host that comes to another task than the recorded one, or to one whose
     /// file was changed, has left the recorded way and runs everything from there on.
     pub fn next(&self, play: usize, host: &HostName, task: &TaskInfo) -> Option<Done> {

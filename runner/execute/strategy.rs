@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::ahead;
 use super::cursor::{AfterFailure, Cursor};
 use super::debugger::Debugger;
 use super::handlers::Notified;
@@ -149,17 +150,24 @@ impl<'a> Batch<'a> {
 
     /// Runs what stands before hosts until nothing does.
     pub(super) fn drive(&mut self, hosts: &[HostName]) {
-        while !self.world.is_interrupted() && !self.stop && !self.play.is_ended() {
+        while !self.stop && !self.play.is_ended() {
             // A host that failed may have an `always` left to run.
             let gone = |host: &HostName| self.casualties.unreachable.contains(host) || self.ended.contains(host);
-            let active: Vec<HostName> = hosts.iter().filter(|host| !gone(host)).cloned().collect();
+            let mut active: Vec<HostName> = hosts.iter().filter(|host| !gone(host)).cloned().collect();
+            if self.world.is_interrupted() {
+                // What hosts did that nobody was told of yet is told; nothing else begins.
+                active = self.world.sent.settled(&active, self.world);
+            }
             let Some((task, group)) = self.first(&active) else { break };
-            self.step(&task, &group);
+            self.step(&task, &group, group.len() == active.len());
+        }
+        for host in hosts {
+            self.world.sent.forget(host);
         }
     }
 
-    /// Runs one task on the hosts that stand at it.
-    fn step(&mut self, task: &Arc<Task>, group: &[HostName]) {
+    /// Runs one task on the hosts that stand at it; `together` says that no others are left at work.
+    fn step(&mut self, task: &Arc<Task>, group: &[HostName], together: bool) {
         if &*task.action.name == "meta" {
             self.meta(task, group);
             return;
@@ -174,7 +182,8 @@ impl<'a> Batch<'a> {
         let info = self.announce(task, &group[0]);
         let once = is_run_once(self.world, self.play, task, &group[0]);
         let runners = if once { &group[..1] } else { group };
-        let ends = self.run_on(task, &info, runners);
+        let next = ahead::next_of(self, task, group, together);
+        let ends = self.run_on(task, &info, runners, &next);
         self.take(task, &info, group, once, ends);
     }
 
@@ -193,13 +202,19 @@ impl<'a> Batch<'a> {
         info
     }
 
-    /// Runs a task on hosts in parallel, at most `throttle` at a time.
-    pub(super) fn run_on(&self, task: &Arc<Task>, info: &Arc<TaskInfo>, hosts: &[HostName]) -> Vec<TaskEnd> {
+    /// Runs a task on hosts in parallel, at most `throttle` at a time. What comes `next` may be sent along.
+    pub(super) fn run_on(
+        &self,
+        task: &Arc<Task>,
+        info: &Arc<TaskInfo>,
+        hosts: &[HostName],
+        next: &[Arc<Task>],
+    ) -> Vec<TaskEnd> {
         use rayon::prelude::*;
         // Whoever has not begun when the user asks to stop does not begin.
         let run = |host: &HostName| {
-            let task = HostTask { world: self.world, play: self.play, host, task, info, over: &[] };
-            (!self.world.is_interrupted()).then(|| task.run())
+            let task = HostTask { world: self.world, play: self.play, host, task, info, over: &[], next };
+            (!self.world.is_interrupted() || self.world.sent.has_answer(host)).then(|| task.run())
         };
         // A host alone needs no other thread.
         let ends: Vec<TaskEnd> = match self.pool.as_ref().filter(|_| hosts.len() > 1) {

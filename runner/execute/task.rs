@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::include::Inclusion;
-use super::item::{ItemEnd, ItemRun};
+use super::item::{ItemEnd, ItemRun, Sending};
 use super::reach::truth;
 use super::replay::Done;
 use super::{PlayRun, World};
@@ -37,6 +37,8 @@ pub struct HostTask<'a> {
     pub info: &'a Arc<TaskInfo>,
     /// Variables over all others: what somebody set in the debugger.
     pub over: &'a [(String, Value)],
+    /// What comes after it and may be sent along.
+    pub next: &'a [Arc<Task>],
 }
 
 /// A loop's items with the names under which a round sees them.
@@ -104,6 +106,7 @@ impl HostTask<'_> {
             check: self.world.options.check,
             diff: self.world.options.diff,
             no_log,
+            sending: Sending::Now(self.next),
         }
     }
 

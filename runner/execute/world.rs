@@ -7,6 +7,7 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
+use super::ahead::{SendAhead, Sent};
 use super::play::Casualties;
 use super::pool::{Pool, sleep_unless};
 use super::replay::Replay;
@@ -50,6 +51,7 @@ pub struct RunOptions {
     /// What a play does about a pattern that names nobody.
     pub strangers: Strangers,
     pub default_strategy: String,
+    pub send_ahead: SendAhead,
     /// Where facts are kept from run to run.
     pub fact_cache: Option<FactCache>,
     pub connect: ConnectOptions,
@@ -113,6 +115,8 @@ pub struct World {
     pub(super) casualties: Mutex<Casualties>,
     states: RwLock<HashMap<HostName, Arc<RwLock<HostState>>>>,
     pub connections: Pool,
+    /// What hosts were sent before its turn.
+    pub sent: Sent,
     /// What an interrupted run had done already.
     pub replay: Replay,
     pub loader: Mutex<Loader>,
@@ -152,6 +156,7 @@ impl World {
             casualties: Mutex::default(),
             states: RwLock::default(),
             connections: Pool::new(interrupted.clone()),
+            sent: Sent::default(),
             replay,
             loader: Mutex::new(loader),
             events,

@@ -51,6 +51,30 @@ pub(super) struct Arguments {
     pub named: Vec<(Arc<str>, Live)>,
 }
 
+/// Filters and tests whose results depend on files or on the clock of this machine.
+const READS_HERE: &[&str] = &[
+    "directory",
+    "exists",
+    "expanduser",
+    "expandvars",
+    "file",
+    "fileglob",
+    "is_dir",
+    "is_file",
+    "is_link",
+    "is_mount",
+    "is_same_file",
+    "link",
+    "link_exists",
+    "mount",
+    "path_exists",
+    "realpath",
+    "relpath",
+    "same_file",
+    "strftime",
+    "vaulted_file",
+];
+
 /// One call under way.
 pub(super) struct Call<'e> {
     pub evaluator: &'e mut Evaluator,
@@ -77,6 +101,9 @@ impl<'e> Call<'e> {
                     return Err(undefined.raise());
                 }
             }
+        }
+        if READS_HERE.contains(&callable.name) {
+            evaluator.context.templar.inner.variables.reads_here();
         }
         let mut call = Call {
             evaluator,

@@ -308,6 +308,7 @@ impl Evaluator {
 
     /// Reads the first template there is of one name or a list of them.
     fn load_first(&mut self, node: &Node, names: &Value) -> Result<Option<Rc<Code>>> {
+        self.context.templar.inner.variables.reads_here();
         let names: Vec<String> = match names {
             Value::List(names) => names.iter().map(Value::to_string).collect(),
             name => vec![name.to_string()],

@@ -52,6 +52,8 @@ pub trait Variables: Send + Sync {
     fn get(&self, name: &str) -> Option<Value>;
     /// Returns the names of all variables.
     fn names(&self) -> Vec<Arc<str>>;
+    /// Is told of a template that reads files or the clock of this machine.
+    fn reads_here(&self) {}
 }
 
 /// Where lookups and includes look for files.
@@ -96,6 +98,10 @@ impl Variables for Layer {
         names.sort();
         names.dedup();
         names
+    }
+
+    fn reads_here(&self) {
+        self.under.reads_here();
     }
 }
 

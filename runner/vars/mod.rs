@@ -296,12 +296,16 @@ pub fn static_map(parent: &Arc<crate::playbook::Parent>, extra_vars: &Map) -> Ma
 
 /// Returns what renders a task's templates on a host.
 pub fn templar(world: &Arc<World>, play: Option<&Arc<PlayRun>>, host: &Arc<str>, task: Option<&Task>) -> Templar {
-    let folders = Folders {
+    Templar::new(Arc::new(of(world, play, host, task)), Arc::new(folders(world, play, task)))
+}
+
+/// Returns where a task looks for files.
+pub fn folders(world: &World, play: Option<&Arc<PlayRun>>, task: Option<&Task>) -> Folders {
+    Folders {
         playbook: play.map_or_else(|| world.options.folder.clone(), |play| play.play.folder.clone()),
         role: task.and_then(Task::role).map(|role| role.path.clone()),
         task_file: task.map(|task| task.file.clone()),
-    };
-    Templar::new(Arc::new(of(world, play, host, task)), Arc::new(folders))
+    }
 }
 
 /// Returns what renders the names of a play's `vars_files`: all but those files is known.

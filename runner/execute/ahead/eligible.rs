@@ -1,0 +1,188 @@
+//! Which tasks may be sent ahead, by what is written.
+
+use std::sync::Arc;
+
+use super::super::handlers;
+use super::super::strategy::Batch;
+use super::{MOST_TASKS, SendAhead};
+use crate::config;
+use crate::execute::{PlayRun, World, truth};
+use crate::playbook::{Keyword, Task};
+use crate::report::HostName;
+use crate::value::Value;
+
+/// Modules that look at and change nothing but files and settings of their own host, which no module of this list on
+/// another host notices. In alphabetical order.
+const STAYS_HOME: &[&str] = &[
+    "alternatives",
+    "authorized_key",
+    "blockinfile",
+    "copy",
+    "cron",
+    "debconf",
+    "dpkg_selections",
+    "file",
+    "find",
+    "group",
+    "ini_file",
+    "kernel_blacklist",
+    "known_hosts",
+    "lineinfile",
+    "locale_gen",
+    "modprobe",
+    "pam_limits",
+    "replace",
+    "seboolean",
+    "sefcontext",
+    "slurp",
+    "stat",
+    "sysctl",
+    "tempfile",
+    "timezone",
+    "user",
+];
+/// Further ones whose requests need nothing from here, and whose results are no facts. In alphabetical order.
+const GOES_OUT: &[&str] = &[
+    "apt",
+    "apt_key",
+    "apt_repo",
+    "apt_repository",
+    "command",
+    "deb822_repository",
+    "dnf",
+    "firewalld",
+    "get_url",
+    "git",
+    "iptables",
+    "mount",
+    "package",
+    "pip",
+    "rpm_key",
+    "seport",
+    "service",
+    "shell",
+    "systemd_service",
+    "ufw",
+    "uri",
+    "wait_for",
+    "yum_repository",
+];
+/// Keywords, inherited ones too, that tie a task to other tasks or hosts.
+const TIED: &[Keyword] = &[
+    Keyword::Debugger,
+    Keyword::DelegateFacts,
+    Keyword::DelegateTo,
+    Keyword::IgnoreUnreachable,
+    Keyword::RunOnce,
+    Keyword::Throttle,
+];
+/// Keywords that make a task more than one request.
+const REPEATED: &[Keyword] = &[Keyword::Async, Keyword::Delay, Keyword::Poll, Keyword::Retries, Keyword::Until];
+
+/// Which modules may be under way at the same time.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Among {
+    /// Hosts in step that must not notice one another.
+    Others,
+    /// No other host waits for this one.
+    Nobody,
+}
+
+/// Returns the tasks that may be sent along with `task`, which hosts are at: what comes after it when nothing fails.
+/// `together` says that these are all hosts that are still at work.
+pub(in crate::execute) fn next_of(
+    batch: &mut Batch<'_>,
+    task: &Arc<Task>,
+    group: &[HostName],
+    together: bool,
+) -> Vec<Arc<Task>> {
+    let (world, play) = (batch.world, batch.play);
+    let options = &world.options;
+    let is_told_apart = options.step || options.start_at_task.is_some() || !world.replay.is_empty();
+    if options.send_ahead == SendAhead::Off || is_told_apart || config::is_set("ENABLE_TASK_DEBUGGER") {
+        return Vec::new();
+    }
+    let alone = group.len() == 1 && together;
+    let among = if alone || options.send_ahead == SendAhead::All { Among::Nobody } else { Among::Others };
+    let one_ends_all = options.any_errors_fatal
+        || play.value(Keyword::MaxFailPercentage).is_some()
+        || task.inherited(Keyword::AnyErrorsFatal).is_some();
+    let strategy = super::super::play::strategy(world, play);
+    let is_debug = strategy.rsplit('.').next() == Some("debug");
+    if !together || is_debug || !alone && one_ends_all || !may_lead(world, play, &group[0], task, among) {
+        return Vec::new();
+    }
+    if group.iter().all(|host| world.sent.holds(host)) {
+        return Vec::new();
+    }
+    let selected = |task: &Task| task.is_handler || super::super::tags::selected(task, options);
+    let mut next = batch.cursor(&group[0]).ahead(MOST_TASKS, &selected);
+    let fits = |next: &Arc<Task>| {
+        is_free(next)
+            && (alone || next.inherited(Keyword::AnyErrorsFatal).is_none())
+            && (among == Among::Nobody || is_of(STAYS_HOME, next))
+    };
+    let count = next.iter().take_while(|next| fits(next)).count();
+    next.truncate(count);
+    next
+}
+
+/// Returns whether tasks may be under way behind this one: it is one request, and what it means for the host is known
+/// from its result alone.
+fn may_lead(world: &Arc<World>, play: &Arc<PlayRun>, host: &HostName, task: &Task, among: Among) -> bool {
+    let is_quiet = among == Among::Nobody || is_of(STAYS_HOME, task);
+    is_free(task) && is_sendable(task) && is_quiet && !ends(world, play, host, task)
+}
+
+fn is_of(list: &[&str], task: &Task) -> bool {
+    list.binary_search(&&*task.action.name).is_ok()
+}
+
+fn is_free(task: &Task) -> bool {
+    task.loop_.is_none()
+        && &*task.action.name != "meta"
+        && TIED.iter().all(|keyword| task.inherited(*keyword).is_none())
+        && REPEATED.iter().all(|keyword| task.keywords.get(*keyword).is_none())
+        && task.keywords.get(Keyword::Register).is_none_or(|setting| !setting.value.holds_template())
+}
+
+/// Returns whether all that the task needs from here is in its arguments.
+pub(super) fn is_sendable(task: &Task) -> bool {
+    let action = &task.action;
+    if action.foreign.is_some() || !is_of(STAYS_HOME, task) && !is_of(GOES_OUT, task) {
+        return false;
+    }
+    // What stands in a file here may be what a task under way writes.
+    let is_there = action.args.get("content").is_some() || action.args.get("remote_src").is_some_and(truth);
+    &*action.name != "copy" || is_there
+}
+
+/// Returns whether nothing may be under way behind this task: whether it fails is told here, or may be.
+pub(super) fn ends(world: &Arc<World>, play: &Arc<PlayRun>, host: &HostName, task: &Task) -> bool {
+    let decides =
+        |keyword: Keyword| task.keywords.get(keyword).is_some_and(|setting| !matches!(setting.value, Value::Bool(_)));
+    task.keywords.get(Keyword::FailedWhen).is_some()
+        || decides(Keyword::ChangedWhen)
+        || task.notifies().iter().any(|name| {
+            let is_known = |name: &Value| handlers::is_known(world, play, host, &name.to_string());
+            match name {
+                Value::List(names) => names.iter().any(|name| name.holds_template() || !is_known(name)),
+                name => name.holds_template() || !is_known(name),
+            }
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_sorted_and_name_modules() {
+        for list in [STAYS_HOME, GOES_OUT] {
+            assert!(list.is_sorted());
+            for name in list {
+                assert!(kubeon_modules::spec_of(name).is_some(), "{name}");
+            }
+        }
+    }
+}

@@ -1,0 +1,507 @@
+//! Tasks sent ahead: what travels, what is done and told of it, and that playbooks mean the same with and without.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Stdio;
+
+use common::program::{Project, Ran, files, until};
+use serde_json::Value;
+
+const SETTING: &str = "KUBEON_SEND_AHEAD";
+/// How many playbooks are made up, unless `KUBEON_TEST_SEEDS` says.
+const SEEDS: u64 = 100;
+
+/// Hosts behind a program in docker's place, which notes all that they are sent.
+struct Wire {
+    project: Project,
+}
+
+impl Wire {
+    fn new(hosts: &[&str]) -> Wire {
+        let project = Project::new("");
+        let inventory: String =
+            hosts.iter().fold(String::new(), |text, host| text + host + " ansible_connection=docker\n");
+        project.write("hosts", &inventory);
+        let home = project.folder.path().display().to_string();
+        project.write(
+            "bin/docker",
+            &format!(
+                "#!/bin/sh\nIFS= read -r line\ntee -a {home}/$3.sent | {{ echo $$ > {home}/$3.pid; exec {} agent; }}\n",
+                env!("CARGO_BIN_EXE_kubeon-run")
+            ),
+        );
+        let program = std::fs::Permissions::from_mode(0o700);
+        std::fs::set_permissions(project.path("bin/docker"), program).expect("chmod");
+        Wire { project }
+    }
+
+    fn command(&self, arguments: &[&str], setting: Option<&str>) -> std::process::Command {
+        let mut command = self.project.command(arguments);
+        let path = std::env::var("PATH").unwrap_or_default();
+        command.env("PATH", format!("{}:{path}", self.project.path("bin").display()));
+        command.envs(setting.map(|setting| (SETTING, setting)));
+        command
+    }
+
+    fn run(&self, playbook: &str, setting: Option<&str>) -> Ran {
+        self.project.write("site.yml", playbook);
+        self.project.wait(self.command(&["site.yml"], setting))
+    }
+
+    /// Returns how many tasks a host was sent alone, each of them a round trip, and how many behind another.
+    fn sent(&self, host: &str) -> (usize, usize) {
+        let bytes = std::fs::read(self.project.path(&format!("{host}.sent"))).unwrap_or_default();
+        let text = String::from_utf8_lossy(&bytes);
+        (text.matches("{\"run\":").count(), text.matches("{\"then\":").count())
+    }
+}
+
+fn repeated(task: &str, play: &str) -> String {
+    format!("- hosts: all\n  gather_facts: false\n  {play}\n  tasks:\n{}", format!("    - {task}\n").repeat(20))
+}
+
+#[test]
+fn twenty_commands_take_one_round_trip() {
+    let commands = repeated("command: /bin/true", "");
+    for (hosts, playbook, setting, expected) in [
+        (&["a"][..], &commands, None, (1, 19)),
+        (&["a"], &commands, Some("off"), (20, 0)),
+        // Another host could tell that this one has gone on.
+        (&["a", "b"], &commands, None, (20, 0)),
+        (&["a", "b"], &commands, Some("all"), (1, 19)),
+        (&["a", "b"], &repeated("command: /bin/true", "strategy: free"), None, (1, 19)),
+        (&["a", "b"], &repeated("command: /bin/true", "serial: 1"), None, (1, 19)),
+        (&["a", "b"], &repeated("file: {path: /, state: directory}", ""), None, (1, 19)),
+        (&["a", "b"], &repeated("file: {path: /, state: directory}", "any_errors_fatal: true"), None, (20, 0)),
+        (&["a", "b"], &repeated("file: {path: /, state: directory}", "max_fail_percentage: 50"), None, (20, 0)),
+    ] {
+        let wire = Wire::new(hosts);
+        let ran = wire.run(playbook, setting);
+        assert_eq!(ran.code, 0, "{ran:?}");
+        for host in hosts {
+            assert_eq!(wire.sent(host), expected, "{hosts:?} {setting:?}\n{playbook}");
+            assert!(ran.stdout.contains(&format!("{host}                          : ok=20 ")), "{}", ran.stdout);
+        }
+    }
+}
+
+#[test]
+fn what_depends_on_a_result_waits_for_it() {
+    let wire = Wire::new(&["a"]);
+    let ran = wire.run(
+        "
+- hosts: all
+  gather_facts: false
+  vars: {through: '{{ first.stdout }}'}
+  tasks:
+    - {command: echo one, register: first}
+    - {command: echo independent, register: other}
+    - {command: 'echo {{ through }}', register: second}
+    - {command: echo skipped, when: first is failed}
+    - {command: echo independent}
+    - {copy: {content: '{{ second.stdout }}', dest: '{{ playbook_dir }}/told'}}
+",
+        None,
+    );
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!(wire.project.read("told"), "one");
+    // The first with the second; the third, whose follower depends on nothing new; and so on.
+    assert_eq!(wire.sent("a"), (3, 2));
+}
+
+#[test]
+fn nothing_begins_after_a_failure() {
+    let wire = Wire::new(&["a"]);
+    let home = wire.project.folder.path().display().to_string();
+    let ran = wire.run(
+        &format!(
+            "
+- hosts: all
+  gather_facts: false
+  tasks:
+    - block:
+        - shell: echo one >> {home}/log
+        - shell: echo two >> {home}/log; false
+        - shell: echo never >> {home}/log
+      rescue:
+        - shell: echo rescue >> {home}/log
+    - shell: echo three >> {home}/log; false
+      ignore_errors: true
+    - shell: echo four >> {home}/log
+    - shell: echo five >> {home}/log; false
+    - shell: echo never >> {home}/log
+"
+        ),
+        None,
+    );
+    assert_eq!(ran.code, 2, "{ran:?}");
+    assert_eq!(wire.project.read("log"), "one\ntwo\nrescue\nthree\nfour\nfive\n");
+    assert!(ran.stdout.contains("ok=4    changed=4    unreachable=0    failed=1    skipped=0    rescued=1"), "{ran:?}");
+}
+
+#[test]
+fn a_host_that_is_lost_underway_is_told_of_at_the_task_that_it_was_at() {
+    let wire = Wire::new(&["a"]);
+    let home = wire.project.folder.path().display().to_string();
+    let ran = wire.run(
+        &format!(
+            "
+- hosts: all
+  gather_facts: false
+  tasks:
+    - {{name: first, shell: echo one >> {home}/log}}
+    - {{name: second, shell: echo two >> {home}/log}}
+    - {{name: deadly, shell: kill -9 $PPID}}
+    - {{name: never, shell: echo never >> {home}/log}}
+"
+        ),
+        None,
+    );
+    assert_eq!(ran.code, 4, "{ran:?}");
+    assert_eq!(wire.project.read("log"), "one\ntwo\n");
+    assert_eq!(wire.sent("a"), (1, 3));
+    let told = ran.stdout.find("TASK [deadly]").map(|at| &ran.stdout[at..]).expect("the deadly task");
+    assert!(told.contains("UNREACHABLE") && !told.contains("TASK [never]"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("ok=2    changed=2    unreachable=1"), "{}", ran.stdout);
+}
+
+#[test]
+fn the_users_stop_holds_for_what_was_sent_ahead() {
+    let wire = Wire::new(&["a"]);
+    let home = wire.project.folder.path().display().to_string();
+    wire.project.write(
+        "site.yml",
+        &format!(
+            "
+- hosts: all
+  gather_facts: false
+  tasks:
+    - shell: echo one >> {home}/log
+    - shell: echo two >> {home}/log; touch {home}/waiting; until test -e {home}/go; do sleep 0.05; done
+    - shell: echo three >> {home}/log
+    - shell: echo four >> {home}/log
+"
+        ),
+    );
+    let mut child = wire
+        .command(&["site.yml"], None)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the program starts");
+    until("the second task", || wire.project.path("waiting").exists());
+    // SAFETY: kill(2) takes no pointer, and the child has not been waited for.
+    unsafe { libc::kill(child.id().cast_signed(), libc::SIGINT) };
+    let stop = [0, 0, 0, 0, 2];
+    until("the frame that calls it off", || {
+        std::fs::read(wire.project.path("a.sent")).is_ok_and(|sent| sent.ends_with(&stop))
+    });
+    wire.project.write("go", "");
+    assert_eq!(child.wait().expect("an end").code(), Some(99));
+    assert_eq!(wire.project.read("log"), "one\ntwo\n");
+    assert_eq!(wire.sent("a"), (1, 3));
+    let summary: Value = serde_json::from_str(&wire.project.read_record("summary.json")).expect("JSON");
+    assert_eq!(summary["hosts"]["a"]["changed"], 2);
+    let resumed = wire.project.wait(wire.command(&["site.yml", "--resume"], None));
+    assert_eq!(resumed.code, 0, "{resumed:?}");
+    assert_eq!(wire.project.read("log"), "one\ntwo\nthree\nfour\n");
+}
+
+/// Numbers from a seed: xorshift64.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % limit
+    }
+
+    fn one_of<'a>(&mut self, all: &[&'a str]) -> &'a str {
+        all[self.below(all.len() as u64) as usize]
+    }
+}
+
+/// Makes a playbook up.
+struct Maker {
+    random: Random,
+    tasks: u64,
+    registered: Vec<String>,
+    text: String,
+}
+
+impl Maker {
+    fn playbook(seed: u64) -> String {
+        let random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+        let mut maker = Maker { random, tasks: 0, registered: Vec::new(), text: String::new() };
+        for play in 0..1 + maker.random.below(2) {
+            maker.play(play);
+        }
+        maker.text
+    }
+
+    fn play(&mut self, play: u64) {
+        let keyword = self.random.one_of(&[
+            "",
+            "",
+            "",
+            "",
+            "  strategy: free\n",
+            "  serial: 1\n",
+            "  serial: 2\n",
+            "  any_errors_fatal: true\n",
+            "  max_fail_percentage: 40\n",
+            "  force_handlers: true\n",
+            "  environment: {TOLD: 'here'}\n",
+        ]);
+        write!(
+            self.text,
+            "- name: play {play}\n  hosts: all\n  gather_facts: false\n{keyword}  vars:\n    \
+             log: '{{{{ playbook_dir }}}}/out/{{{{ inventory_hostname }}}}'\n    \
+             through: '{{{{ r1.stdout | default(\"none\") }}}}'\n  tasks:\n"
+        )
+        .expect("a text");
+        let mut at = 0;
+        while at < 6 + self.random.below(10) {
+            self.item(4, 2);
+            at += 1;
+        }
+        self.text.push_str("  handlers:\n");
+        for handler in ["one", "two"] {
+            writeln!(self.text, "    - {{name: {handler}, shell: 'echo handler {handler} >> {{{{ log }}}}'}}")
+                .expect("a text");
+        }
+    }
+
+    fn item(&mut self, indent: usize, depth: u64) {
+        if depth > 0 && self.random.below(7) == 0 {
+            let blanks = " ".repeat(indent);
+            writeln!(self.text, "{blanks}- block:").expect("a text");
+            for section in ["", "rescue", "always"] {
+                if section.is_empty() || self.random.below(2) == 0 {
+                    if !section.is_empty() {
+                        writeln!(self.text, "{blanks}  {section}:").expect("a text");
+                    }
+                    for _ in 0..1 + self.random.below(3) {
+                        self.item(indent + 4, depth - 1);
+                    }
+                }
+            }
+            let when = self.random.one_of(&["", "", "", "when: inventory_hostname != 'h2'", "ignore_errors: true"]);
+            if !when.is_empty() {
+                writeln!(self.text, "{blanks}  {when}").expect("a text");
+            }
+            return;
+        }
+        self.task(indent);
+    }
+
+    fn task(&mut self, indent: usize) {
+        let blanks = " ".repeat(indent);
+        self.tasks += 1;
+        let number = self.tasks;
+        let known = match self.registered.len() as u64 {
+            0 => "nothing".to_owned(),
+            count => self.registered[self.random.below(count) as usize].clone(),
+        };
+        let action = match self.random.below(22) {
+            0..=5 => format!("shell: echo {number} >> {{{{ log }}}}; echo said {number}"),
+            6 => format!("shell: echo {number} $TOLD >> {{{{ log }}}}; exit 3"),
+            7 => format!("shell: echo {number} >> {{{{ log }}}}; test {{{{ inventory_hostname }}}} != h2"),
+            8 => format!("shell: echo {number} {{{{ {known}.stdout | default('none') }}}} >> {{{{ log }}}}"),
+            9 => format!("shell: echo {number} {{{{ through }}}} >> {{{{ log }}}}"),
+            10 => format!("copy: {{content: 'copy {number}', dest: '{{{{ log }}}}.{}'}}", number % 3),
+            11 => "file: {path: '{{ log }}.touched', state: touch, mode: '0600'}".to_owned(),
+            12 => format!("lineinfile: {{path: '{{{{ log }}}}', line: 'line {number}', create: true}}"),
+            13 => "stat: {path: '{{ log }}.touched'}".to_owned(),
+            14 => format!("set_fact: {{fact: '{number} {{{{ fact | default(\"\") }}}}'}}"),
+            15 => format!("shell: echo {number} {{{{ fact | default('no fact') }}}} >> {{{{ log }}}}"),
+            16 => format!("debug: {{msg: '{number} {{{{ {known} | default(\"none\") | type_debug }}}}'}}"),
+            17 => format!(
+                "shell: echo {number} \"{{{{ lookup('file', log, errors='ignore') | default('', true) | \
+                 regex_replace('\\n', '+') }}}}\" >> {{{{ log }}}}"
+            ),
+            18 => format!("shell: echo {number} {{{{ hostvars['h1'].{known} is defined }}}} >> {{{{ log }}}}"),
+            19 => format!("shell: echo {number} {{{{ ansible_play_hosts | length }}}} >> {{{{ log }}}}"),
+            20 => "meta: flush_handlers".to_owned(),
+            _ => format!("command: /bin/echo {number} {{{{ (log ~ '.touched') is exists }}}}"),
+        };
+        let is_meta = action.starts_with("meta");
+        writeln!(self.text, "{blanks}- name: task {number}\n{blanks}  {action}").expect("a text");
+        if is_meta {
+            return;
+        }
+        if action.ends_with("exit 3") && self.random.below(3) > 0 {
+            writeln!(self.text, "{blanks}  ignore_errors: true").expect("a text");
+        }
+        for _ in 0..self.random.below(3) {
+            let keyword = match self.random.below(17) {
+                0 => "ignore_errors: true".to_owned(),
+                1 => format!("when: {known} is defined and {known} is changed"),
+                2 => "when: inventory_hostname == 'h1'".to_owned(),
+                3 => format!("when: {known} is not defined or {known} is not failed"),
+                4 => "when: false".to_owned(),
+                5 => "notify: one".to_owned(),
+                6 => "notify: [two, one]".to_owned(),
+                7 => "changed_when: false".to_owned(),
+                8 => format!("failed_when: {known} is defined and {known} is skipped"),
+                9 => "tags: [some]".to_owned(),
+                10 => "check_mode: true".to_owned(),
+                11 => "loop: [x, y]".to_owned(),
+                12 => "run_once: true".to_owned(),
+                13 => "delegate_to: h3".to_owned(),
+                14 => "no_log: true".to_owned(),
+                15 => "environment: {TOLD: '{{ inventory_hostname }}'}".to_owned(),
+                _ => format!("register: r{}", number % 4),
+            };
+            let name = keyword.split(':').next().unwrap_or_default();
+            // A key that is there already would be given twice.
+            let own = self.text.rfind(&format!("- name: task {number}\n")).map_or("", |at| &self.text[at..]);
+            if own.contains(&format!("  {name}:")) {
+                continue;
+            }
+            if let Some(register) = keyword.strip_prefix("register: ") {
+                self.registered.push(register.to_owned());
+            }
+            writeln!(self.text, "{blanks}  {keyword}").expect("a text");
+        }
+    }
+}
+
+/// What a run came to: its status, each host's results in their order, the recap, and the files that hosts wrote.
+#[derive(Debug, PartialEq)]
+struct Came {
+    code: i32,
+    hosts: BTreeMap<String, Vec<Value>>,
+    tasks: Vec<String>,
+    summary: Value,
+    written: BTreeMap<String, String>,
+    stdout: String,
+}
+
+fn without_times(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            for key in [
+                "start",
+                "end",
+                "delta",
+                "duration_s",
+                "time",
+                "id",
+                "task_id",
+                "mtime",
+                "ctime",
+                "atime",
+                "inode",
+                "version",
+            ] {
+                map.remove(key);
+            }
+            map.values_mut().for_each(without_times);
+        }
+        Value::Array(items) => items.iter_mut().for_each(without_times),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+fn run(playbook: &str, arguments: &[&str], hosts: usize, setting: &str) -> Came {
+    let inventory: String =
+        (1..=hosts).fold(String::new(), |text, host| text + &format!("h{host} ansible_connection=local\n"));
+    let project = Project::new(&inventory);
+    project.write("site.yml", playbook).write("out/.keep", "");
+    let mut command = project.command(arguments);
+    command.arg("site.yml").env(SETTING, setting);
+    let ran = project.wait(command);
+    assert!(matches!(ran.code, 0 | 2), "{}: {playbook}\n{}\n{}", ran.code, ran.stdout, ran.stderr);
+    let mut hosts: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+    let mut tasks = Vec::new();
+    for line in project.read_record("events.jsonl").lines() {
+        let mut event: Value = serde_json::from_str(line).expect("an event");
+        without_times(&mut event);
+        let text = project.fixed(&event.to_string());
+        match (event["event"].as_str(), event["host"].as_str()) {
+            (Some("task_start" | "task"), _) => tasks.push(text),
+            (_, Some(host)) => {
+                hosts.entry(host.to_owned()).or_default().push(serde_json::from_str(&text).expect("JSON"));
+            }
+            (_, None) => {}
+        }
+    }
+    let mut summary: Value = serde_json::from_str(&project.read_record("summary.json")).unwrap_or_default();
+    let summary = summary["hosts"].take();
+    let home = project.path("out");
+    let written = files(&home)
+        .into_iter()
+        .map(|path| {
+            let name = path.strip_prefix(&home).expect("below").display().to_string();
+            (name, std::fs::read_to_string(&path).unwrap_or_default())
+        })
+        .collect();
+    // Hosts that are at a task at the same time are told of in any order.
+    let mut lines: Vec<String> = ran.stdout.lines().map(str::to_owned).collect();
+    if hosts.len() > 1 {
+        lines.sort();
+    }
+    Came { code: ran.code, hosts, tasks, summary, written, stdout: lines.join("\n") }
+}
+
+/// Runs a playbook both ways and returns whether they differ, in a text for whoever looks for the fault.
+fn difference(playbook: &str, arguments: &[&str], hosts: usize, setting: &str) -> Option<String> {
+    let without = run(playbook, arguments, hosts, "off");
+    let with = run(playbook, arguments, hosts, setting);
+    let is_free = playbook.contains("strategy: free");
+    let (mut without, mut with) = (without, with);
+    if is_free && hosts > 1 {
+        // Hosts that go on by themselves come to tasks in any order.
+        for came in [&mut without, &mut with] {
+            came.tasks.clear();
+            came.stdout.clear();
+        }
+    }
+    let lines = |came: &Came| format!("{came:#?}").lines().map(str::to_owned).collect::<Vec<_>>();
+    (without != with).then(|| {
+        let (without, with) = (lines(&without), lines(&with));
+        let at = without.iter().zip(&with).take_while(|(one, other)| one == other).count();
+        let around = |lines: &[String]| lines[at.saturating_sub(25)..lines.len().min(at + 12)].join("\n");
+        format!("{arguments:?} {setting}\n{playbook}\nwithout:\n{}\nwith:\n{}", around(&without), around(&with))
+    })
+}
+
+#[test]
+fn playbooks_mean_the_same_with_and_without() {
+    let mut faults = Vec::new();
+    let seeds = std::env::var("KUBEON_TEST_SEEDS").map_or(SEEDS, |seeds| seeds.parse().expect("a number"));
+    for seed in 1..=seeds {
+        let playbook = Maker::playbook(seed);
+        let arguments: &[&str] = match seed % 6 {
+            0 => &["--check"],
+            1 => &["--tags", "some"],
+            2 => &["--skip-tags", "some", "--diff"],
+            _ => &[],
+        };
+        // Hosts in step read what others wrote only where they wait for them.
+        let (hosts, setting) = if seed % 2 == 0 { (3, "safe") } else { (1, "safe") };
+        let playbook = if hosts == 1 { playbook.replace("delegate_to: h3", "delegate_to: h1") } else { playbook };
+        // Of hosts that go on by themselves, the order in which they come to a task decides what one tells the others.
+        let tells_others = playbook.contains("hostvars") || playbook.contains("run_once");
+        if hosts > 1 && playbook.contains("strategy: free") && tells_others {
+            continue;
+        }
+        if let Some(fault) = difference(&playbook, arguments, hosts, setting) {
+            faults.push(format!("seed {seed}: {fault}"));
+        }
+        let is_apart = !playbook.contains("run_once") && !playbook.contains("delegate_to");
+        if hosts > 1
+            && is_apart
+            && let Some(fault) = difference(&playbook, arguments, hosts, "all")
+        {
+            faults.push(format!("seed {seed}: {fault}"));
+        }
+    }
+    assert!(faults.is_empty(), "{} playbooks differ:\n{}", faults.len(), faults.join("\n"));
+}
