@@ -67,16 +67,17 @@ fn repeated(task: &str, play: &str) -> String {
 fn twenty_commands_take_one_round_trip() {
     let commands = repeated("command: /bin/true", "");
     for (hosts, playbook, setting, expected) in [
-        (&["a"][..], &commands, None, (1, 19)),
+        (&["a"][..], &commands, None, (20, 0)),
         (&["a"], &commands, Some("off"), (20, 0)),
+        (&["a"], &commands, Some("safe"), (1, 19)),
         // Another host could tell that this one has gone on.
-        (&["a", "b"], &commands, None, (20, 0)),
+        (&["a", "b"], &commands, Some("safe"), (20, 0)),
         (&["a", "b"], &commands, Some("all"), (1, 19)),
-        (&["a", "b"], &repeated("command: /bin/true", "strategy: free"), None, (1, 19)),
-        (&["a", "b"], &repeated("command: /bin/true", "serial: 1"), None, (1, 19)),
-        (&["a", "b"], &repeated("file: {path: /, state: directory}", ""), None, (1, 19)),
-        (&["a", "b"], &repeated("file: {path: /, state: directory}", "any_errors_fatal: true"), None, (20, 0)),
-        (&["a", "b"], &repeated("file: {path: /, state: directory}", "max_fail_percentage: 50"), None, (20, 0)),
+        (&["a", "b"], &repeated("command: /bin/true", "strategy: free"), Some("safe"), (1, 19)),
+        (&["a", "b"], &repeated("command: /bin/true", "serial: 1"), Some("safe"), (1, 19)),
+        (&["a", "b"], &repeated("file: {path: /, state: directory}", ""), Some("safe"), (1, 19)),
+        (&["a", "b"], &repeated("file: {path: /, state: directory}", "any_errors_fatal: true"), Some("safe"), (20, 0)),
+        (&["a", "b"], &repeated("file: {path: /, state: directory}", "max_fail_percentage: 50"), Some("safe"), (20, 0)),
     ] {
         let wire = Wire::new(hosts);
         let ran = wire.run(playbook, setting);
@@ -104,7 +105,7 @@ fn what_depends_on_a_result_waits_for_it() {
     - {command: echo independent}
     - {copy: {content: '{{ second.stdout }}', dest: '{{ playbook_dir }}/told'}}
 ",
-        None,
+        Some("safe"),
     );
     assert_eq!(ran.code, 0, "{ran:?}");
     assert_eq!(wire.project.read("told"), "one");
@@ -135,7 +136,7 @@ fn nothing_begins_after_a_failure() {
     - shell: echo never >> {home}/log
 "
         ),
-        None,
+        Some("safe"),
     );
     assert_eq!(ran.code, 2, "{ran:?}");
     assert_eq!(wire.project.read("log"), "one\ntwo\nrescue\nthree\nfour\nfive\n");
@@ -158,7 +159,7 @@ fn a_host_that_is_lost_underway_is_told_of_at_the_task_that_it_was_at() {
     - {{name: never, shell: echo never >> {home}/log}}
 "
         ),
-        None,
+        Some("safe"),
     );
     assert_eq!(ran.code, 4, "{ran:?}");
     assert_eq!(wire.project.read("log"), "one\ntwo\n");
@@ -187,7 +188,7 @@ fn the_users_stop_holds_for_what_was_sent_ahead() {
         ),
     );
     let mut child = wire
-        .command(&["site.yml"], None)
+        .command(&["site.yml"], Some("safe"))
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
@@ -205,7 +206,7 @@ fn the_users_stop_holds_for_what_was_sent_ahead() {
     assert_eq!(wire.sent("a"), (1, 3));
     let summary: Value = serde_json::from_str(&wire.project.read_record("summary.json")).expect("JSON");
     assert_eq!(summary["hosts"]["a"]["changed"], 2);
-    let resumed = wire.project.wait(wire.command(&["site.yml", "--resume"], None));
+    let resumed = wire.project.wait(wire.command(&["site.yml", "--resume"], Some("safe")));
     assert_eq!(resumed.code, 0, "{resumed:?}");
     assert_eq!(wire.project.read("log"), "one\ntwo\nthree\nfour\n");
 }

@@ -108,7 +108,8 @@ impl Drop for Agent {
 #[test]
 fn packages_come_at_a_version_are_held_and_go() {
     let mut agent = Agent::start();
-    agent.run("apt", json!({"update_cache": true}), false);
+    let updated = agent.run("apt", json!({"update_cache": true}), false);
+    assert_eq!((updated.get("failed"), updated.get("warnings")), (None, None), "{updated:#?}");
     agent.finds("apt", json!({"update_cache": true, "cache_valid_time": 3600}));
     agent.run("apt", json!({"name": "lab-hello", "state": "absent", "purge": true}), false);
     agent.makes("apt", json!({"name": "lab-hello=1.*"}));

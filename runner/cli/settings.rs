@@ -220,9 +220,9 @@ fn strangers(config: &Config) -> Result<Strangers, Problem> {
 fn send_ahead(config: &Config) -> Result<SendAhead, Problem> {
     let known = ["off", "safe", "all"];
     Ok(match one_of(config, "KUBEON_SEND_AHEAD", "kubeon", "send_ahead", &known)?.as_deref() {
-        Some("off") => SendAhead::Off,
+        Some("safe") => SendAhead::Safe,
         Some("all") => SendAhead::All,
-        Some(_) | None => SendAhead::Safe,
+        Some(_) | None => SendAhead::Off,
     })
 }
 

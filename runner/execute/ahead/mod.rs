@@ -23,7 +23,7 @@ use crate::vars::alike::Told;
 /// Which tasks are sent before the ones in front of them are answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SendAhead {
-    /// None.
+    /// None: a host whose connection is cut goes on with nothing but the task that it is at.
     Off,
     /// Those of which no other host of the play can notice that they ran before it was done with the task in front.
     Safe,
