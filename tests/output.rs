@@ -397,7 +397,7 @@ const STOPS: &str = "
     - {name: counts, shell: \"echo counted >> {{ home }}/count\", register: counted, notify: handles}
     - {name: keeps, set_fact: {kept: \"kept by {{ inventory_hostname }}\"}}
     - name: waits
-      shell: \"echo waiting >> {{ home }}/waiting; until test -e {{ home }}/go; do sleep 0.05; done\"
+      shell: \"echo waiting >> {{ home }}/waiting; until test -e {{ home }}/go -o ! -e {{ home }}; do sleep 0.05; done\"
       register: waited
     # It needs what the one before comes to, and is not sent ahead.
     - {name: uses, shell: \"echo {{ kept }}, {{ counted.changed }} >> {{ home }}/uses\", when: waited is changed}

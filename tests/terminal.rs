@@ -28,7 +28,7 @@ fn a_terminal_shows_what_goes_on() {
   hosts: n1
   gather_facts: false
   tasks:
-    - {{name: takes long, shell: \"echo downloading; until test -e {home}/go; do sleep 0.05; done\"}}
+    - {{name: takes long, shell: \"echo downloading; until test -e {home}/go -o ! -e {home}; do sleep 0.05; done\"}}
 "
         ),
     );

@@ -65,6 +65,8 @@ impl OpenSsh {
         option("ServerAliveInterval=15".into());
         option("ServerAliveCountMax=4".into());
         option("LogLevel=ERROR".into());
+        // With a terminal, `ssh` would take what follows a `~` at the start of a line for orders to itself.
+        option("EscapeChar=none".into());
         if target.password.is_some() {
             option("NumberOfPasswordPrompts=1".into());
         } else {
@@ -105,7 +107,7 @@ impl OpenSsh {
         let started = ProcessPipe::start(command).map_err(|error| {
             Unreachable::new(UnreachableKind::Connect, format!("`{}`: run `ssh`: {error}", self.host))
         })?;
-        Ok(Box::new(started))
+        Ok(Box::new(if order.terminal { started.that_must_be_ended() } else { started }))
     }
 }
 

@@ -22,6 +22,8 @@ pub(super) struct ProcessPipe {
     errors: Option<File>,
     /// What came while the program's input was full.
     early: VecDeque<(bool, Vec<u8>)>,
+    /// Whether what it runs on a terminal over there does not learn that its input has ended.
+    must_be_ended: bool,
 }
 
 impl ProcessPipe {
@@ -37,6 +39,13 @@ impl ProcessPipe {
         let output = child.stdout.take().map(|pipe| File::from(OwnedFd::from(pipe)));
         let errors = child.stderr.take().map(|pipe| File::from(OwnedFd::from(pipe)));
         ProcessPipe::of(child, input, output, errors)
+    }
+
+    /// Makes dropping this end the program at once: on a terminal at its far end, the end of our input is no end.
+    #[must_use]
+    pub fn that_must_be_ended(mut self) -> ProcessPipe {
+        self.must_be_ended = true;
+        self
     }
 
     /// Starts a program on a terminal of its own, which carries all three streams.
@@ -61,7 +70,8 @@ impl ProcessPipe {
     }
 
     fn of(child: Child, input: Option<File>, output: Option<File>, errors: Option<File>) -> io::Result<ProcessPipe> {
-        let pipe = ProcessPipe { child: Some(child), input, output, errors, early: VecDeque::new() };
+        let pipe =
+            ProcessPipe { child: Some(child), input, output, errors, early: VecDeque::new(), must_be_ended: false };
         for file in [&pipe.input, &pipe.output, &pipe.errors].into_iter().flatten() {
             never_block(file.as_raw_fd())?;
         }
@@ -225,6 +235,10 @@ impl Drop for ProcessPipe {
         let Some(mut child) = self.child.take() else { return };
         if matches!(child.try_wait(), Ok(Some(_))) {
             return;
+        }
+        if self.must_be_ended {
+            // SAFETY: the child has not been waited for, so its number is still its own.
+            unsafe { libc::kill(child.id().cast_signed(), libc::SIGTERM) };
         }
         // An agent ends by itself when its input does; whatever does not is ended, and nobody waits for that.
         thread::spawn(move || {

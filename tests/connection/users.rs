@@ -80,14 +80,30 @@ fn sudo_that_insists_on_a_terminal_gets_one() {
 
 #[test]
 fn the_systems_ssh_gives_a_terminal_too() {
-    let (sshd, user) = (Sshd::start(""), User::new("/bin/bash"));
+    let (sshd, user, other) = (Sshd::start(""), User::new("/bin/bash"), User::new("/bin/sh"));
     user.set_password("open sesame");
     let name = &user.name;
     let _sudoers = Sudoers::new(&user, &format!("{name} ALL=(ALL) ALL\nDefaults:{name} requiretty\n"));
     let mut target = sshd.target(name);
     target.via = Via::OpenSsh;
     let root = as_user(BecomeMethod::Sudo, "root", Some("open sesame"));
-    assert_eq!(user_of(&mut open(&target), Some(&root)), "root");
+    let mut connection = open(&target);
+    assert_eq!(user_of(&mut connection, Some(&root)), "root");
+    // A new user's agent goes through the terminal, with all bytes that mean something to terminals and to `ssh`.
+    let other_user = as_user(BecomeMethod::Sudo, &other.name, Some("open sesame"));
+    assert_eq!(user_of(&mut connection, Some(&other_user)), other.name);
+    let parent = task("command", json!({"argv": ["sh", "-c", "echo $PPID"]}));
+    let agent =
+        run(&mut connection, Some(&root), &parent).expect("a result")["stdout"].as_str().expect("a pid").to_owned();
+    let is_there = || std::path::Path::new("/proc").join(&agent).exists();
+    assert!(is_there(), "{agent}");
+    drop(connection);
+    // A terminal knows no end of input: neither `ssh` nor the agent would end by itself.
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(3);
+    while is_there() {
+        assert!(std::time::Instant::now() < end, "the agent is left behind");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
 }
 
 #[test]
