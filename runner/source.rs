@@ -36,6 +36,19 @@ pub fn count() -> usize {
     SOURCES.read().unwrap_or_else(std::sync::PoisonError::into_inner).len()
 }
 
+/// Returns whether a file that was read holds this word; what was written on the command line is none.
+pub fn any_holds(word: &str) -> bool {
+    let sources = SOURCES.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+    sources.iter().any(|source| !source.path.starts_with("--extra-vars") && holds(&source.text, word))
+}
+
+/// Returns whether a text holds this name as a word of its own.
+pub fn holds(text: &str, word: &str) -> bool {
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    text.match_indices(word)
+        .any(|(at, _)| !text[..at].ends_with(is_part) && !text[at + word.len()..].starts_with(is_part))
+}
+
 /// Drops the texts of the files registered after the first so many. Places in them are shown as nothing.
 pub fn forget(count: usize) {
     static EMPTY: LazyLock<Arc<Source>> =

@@ -98,3 +98,43 @@ fn an_unknown_argument_is_refused_with_its_place_before_connecting() {
         assert!(door.accept().is_err(), "{module}: it connected");
     }
 }
+
+/// A variable that is misspelt on the command line is otherwise passed over without a word.
+#[test]
+fn a_misspelt_variable_of_the_command_line_is_told() {
+    let folder = Folder::new();
+    let playbook = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("playbooks/gpu.yml");
+    let check = |playbook: &std::path::Path, extra: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_kubeon-run"));
+        command.arg("check").arg(playbook).args(["-i", "localhost,", "-e", extra]).env("HOME", folder.path());
+        let output = command.current_dir(folder.path()).output().expect("the program");
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        String::from_utf8(output.stderr).expect("UTF-8")
+    };
+    for extra in ["with_nvida=false", "{with_nvida: false}"] {
+        let told = check(&playbook, extra);
+        assert!(
+            told.contains("warning: `-e with_nvida`: nothing that was read uses a variable of this name"),
+            "{told}"
+        );
+        assert!(told.contains("did you mean `with_nvidia`?"), "{told}");
+    }
+    // Spelt right; and of another's making, nowhere near any.
+    for extra in ["with_nvidia=false", "ticket=OPS-1234"] {
+        assert!(!check(&playbook, extra).contains("`-e "), "{extra}");
+    }
+    // What only a template reads, which is opened during the run.
+    let role = folder.path().join("roles/web");
+    let write = |name: &str, text: &str| {
+        let path = role.join(name);
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("a writable folder");
+        std::fs::write(path, text).expect("a writable folder");
+    };
+    write("defaults/main.yml", "web_ports: 80\n");
+    write("tasks/main.yml", "- template: {src: site.j2, dest: /tmp/site}\n");
+    write("templates/site.j2", "listen {{ web_port | default(web_ports) }};\n");
+    let site = folder.path().join("site.yml");
+    std::fs::write(&site, "- hosts: localhost\n  roles: [web]\n").expect("a writable folder");
+    assert!(!check(&site, "web_port=81").contains("`-e "));
+    assert!(check(&site, "web_prots=81").contains("did you mean `web_ports`?"));
+}

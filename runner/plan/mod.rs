@@ -1,5 +1,6 @@
 //! Finds, before any host is touched, every mistake that can be seen in what was read. Pure: it opens no connection.
 
+mod extras;
 mod files;
 mod list;
 mod names;
@@ -41,6 +42,7 @@ pub fn check(
 ) -> Vec<Diagnostic> {
     let mut problems = check_plays(plays, inventory, strict);
     problems.extend(start(plays, options));
+    extras::check(plays, &options.extra_vars, &mut problems);
     if let Some(limit) = options.limit.as_deref() {
         if let Err(message) = inventory.select(limit, None) {
             let message = format!("`--limit {limit}`: {message}");
