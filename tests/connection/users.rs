@@ -199,7 +199,7 @@ fn this_machine_as_other_users() {
 }
 
 /// sudo, su and doas, with a password and without one, to root and to an ordinary user. The files that allow it are
-/// seen by this server alone.
+/// seen by this server alone. Each also takes content that terminals and `ssh` might read orders in.
 #[test]
 fn every_method_to_every_user() {
     let [asked, free, other] = [User::new("/bin/bash"), User::new("/bin/bash"), User::new("/bin/sh")];
@@ -220,22 +220,36 @@ fn every_method_to_every_user() {
         doas.replace('\n', "\\n"),
     );
     let sshd = Sshd::start_after(&prepare, "");
-    let mut connections = [&asked, &free].map(|user| open(&sshd.target(&user.name)));
-    for method in [BecomeMethod::Sudo, BecomeMethod::Su, BecomeMethod::Doas] {
-        for (user, password) in [("root", roots), (other.name.as_str(), theirs)] {
-            // su asks for the other user's password, the others for one's own.
-            let password = if method == BecomeMethod::Su { password } else { own };
-            let [asked, free] = &mut connections;
-            assert_eq!(user_of(asked, Some(&as_user(method, user, Some(password)))), user, "{method:?}");
-            for (password, meaning) in [(Some("guess"), "the password for it is wrong"), (None, "it wants a password")]
-            {
-                let become_ = as_user(method, user, password);
-                let unreachable = refused(run(asked, Some(&become_), &task("ping", json!({}))));
-                assert_eq!(unreachable.kind, UnreachableKind::Become, "{method:?}: {unreachable}");
-                assert!(unreachable.message.contains(meaning), "{method:?} to {user}: {unreachable}");
-            }
-            if method != BecomeMethod::Su {
-                assert_eq!(user_of(free, Some(&as_user(method, user, None))), user, "{method:?}");
+    // Whatever means something to a terminal, a shell or `ssh`, and more of it than any buffer holds.
+    let bytes: Vec<u8> =
+        (0..500_000u32).flat_map(|number| [b'\n', b'~', (number % 251) as u8, (number / 251) as u8]).collect();
+    let mut contents = Contents::default();
+    let content = json!({"sha256": contents.add_bytes(bytes.clone()), "size_bytes": bytes.len()});
+    for via in [Via::Ssh, Via::OpenSsh] {
+        let reach = |user: &User| open(&Target { via: via.clone(), ..sshd.target(&user.name) });
+        let (mut asked, mut free) = (reach(&asked), reach(&free));
+        for method in [BecomeMethod::Sudo, BecomeMethod::Su, BecomeMethod::Doas] {
+            for (user, password) in [("root", roots), (other.name.as_str(), theirs)] {
+                let case = format!("{method:?} to {user} by {via:?}");
+                // su asks for the other user's password, the others for one's own.
+                let right = as_user(method, user, Some(if method == BecomeMethod::Su { password } else { own }));
+                assert_eq!(user_of(&mut asked, Some(&right)), user, "{case}");
+                let dest = other.home.join("content");
+                let copy = task("copy", json!({"content": content, "dest": dest}));
+                let copied = asked.run(Some(&right), &copy, &contents, &|_| {}).expect("a result");
+                assert!(copied["changed"] == true && std::fs::read(&dest).is_ok_and(|read| read == bytes), "{case}");
+                std::fs::remove_file(&dest).expect("remove");
+                for (password, meaning) in
+                    [(Some("guess"), "the password for it is wrong"), (None, "it wants a password")]
+                {
+                    let become_ = as_user(method, user, password);
+                    let unreachable = refused(run(&mut asked, Some(&become_), &task("ping", json!({}))));
+                    assert_eq!(unreachable.kind, UnreachableKind::Become, "{case}: {unreachable}");
+                    assert!(unreachable.message.contains(meaning), "{case}: {unreachable}");
+                }
+                if method != BecomeMethod::Su {
+                    assert_eq!(user_of(&mut free, Some(&as_user(method, user, None))), user, "{case}");
+                }
             }
         }
     }
