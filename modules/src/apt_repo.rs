@@ -1,8 +1,8 @@
 pub(crate) mod key;
-mod keyring;
+pub(crate) mod keyring;
 mod look;
 mod offer;
-mod others;
+pub(crate) mod others;
 mod sources;
 
 pub(crate) use look::look;
@@ -129,7 +129,7 @@ impl Module for Args {
         self.judge_update(host.applied())?;
         let output = host.probe(&Probe::of(&["dpkg", "--print-architecture"]))?;
         if !output.success() {
-            let message = "this host has no dpkg: `apt_repo` is for Debian, Ubuntu and their kin; on hosts with dnf `yum_repository` \
+            let message = "this host has no dpkg: `apt_repo` is for Debian, Ubuntu and their kin; on hosts with dnf or zypper `rpm_repo` \
                            adds a repository";
             return Err(Error::new(ErrorKind::Refused, message));
         }
@@ -238,8 +238,8 @@ impl Site<'_> {
             .with("fingerprint", self.args.pinned())
             .with("key_expires", certificate.expires_s.map(date))
             .with("candidates", candidates)
-            .with("disabled", disabled)
-            .with("old", old))
+            .first("disabled", disabled, self.host)
+            .first("old", old, self.host))
     }
 
     /// Returns the file that is ours: the one that is there, or as the distribution's own are.

@@ -233,11 +233,14 @@ impl Args {
         for (name, option) in [
             ("conf_file", "--config="),
             ("installroot", "--installroot="),
-            ("disable_excludes", "--disableexcludes="),
+            // dnf 5 has no option of its own for it.
+            ("disable_excludes", "--setopt=disable_excludes="),
             ("releasever", "--releasever="),
             ("download_dir", "--downloaddir="),
         ] {
             if let Some(value) = given.text(name).filter(|value| !(name == "installroot" && *value == "/")) {
+                // dnf 4 calls them `all`, dnf 5 `*`.
+                let value = if name == "disable_excludes" && value == "all" { "all,*" } else { value };
                 word(format!("{option}{value}"));
             }
         }

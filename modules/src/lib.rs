@@ -31,6 +31,7 @@ mod passed;
 mod paths;
 mod pattern;
 mod rewrite;
+mod rpm;
 mod run;
 mod serve;
 mod shared;
@@ -115,6 +116,8 @@ table::modules! {
     reboot
     replace
     rpm_key
+    rpm_pin
+    rpm_repo
     script
     seboolean
     sefcontext

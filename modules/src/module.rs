@@ -56,6 +56,13 @@ impl Plan {
         self
     }
 
+    /// Adds a list to the task's result that a plan tells only before what it names is changed: what a later plan finds
+    /// counts where it finds any.
+    #[must_use]
+    pub(crate) fn first(self, key: &str, list: Vec<String>, host: &dyn Host) -> Plan {
+        if list.is_empty() && !host.applied().is_empty() { self } else { self.with(key, list) }
+    }
+
     /// Is no part of [`Plan::with`], which is written out for every type of value.
     #[inline(never)]
     fn set(&mut self, key: &str, value: serde_json::Value) {

@@ -87,8 +87,18 @@ fn is_of(entry: &str, id: &str) -> bool {
 
 fn removals(host: &dyn Host, ids: &[String]) -> Result<Vec<Change>, Error> {
     let all = installed(host)?;
-    let keys = all.iter().filter(|key| ids.iter().any(|id| is_of(key, id)));
-    Ok(keys
-        .map(|key| Change::Exec(Exec::of(&["rpm", "--erase", "--allmatches", &format!("gpg-pubkey-{key}")])))
-        .collect())
+    Ok(all.iter().filter(|key| ids.iter().any(|id| is_of(key, id))).map(|key| removal(key)).collect())
+}
+
+/// Returns the entry of rpm's database that is the key of this ID, in lowercase digits.
+///
+/// # Errors
+/// [`ErrorKind::Host`] where there is no rpm.
+pub(crate) fn entry_of(host: &dyn Host, id: &str) -> Result<Option<String>, Error> {
+    Ok(installed(host)?.into_iter().find(|entry| is_of(entry, id)))
+}
+
+/// Takes an entry out of rpm's database.
+pub(crate) fn removal(entry: &str) -> Change {
+    Change::Exec(Exec::of(&["rpm", "--erase", "--allmatches", &format!("gpg-pubkey-{entry}")]))
 }

@@ -143,7 +143,17 @@ const COLLECTIONS: &[(&str, &[&str])] = &[
     ("kubernetes.core", &["helm", "helm_repository", "k8s", "k8s_drain", "k8s_info"]),
     (
         "kubeon.gpu",
-        &["nvidia_detect", "apt_repo", "containerd_runtime", "k8s_label", "k8s_apply", "k8s_drain", "k8s_info"],
+        &[
+            "nvidia_detect",
+            "apt_repo",
+            "rpm_pin",
+            "rpm_repo",
+            "containerd_runtime",
+            "k8s_label",
+            "k8s_apply",
+            "k8s_drain",
+            "k8s_info",
+        ],
     ),
 ];
 

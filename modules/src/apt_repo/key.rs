@@ -60,6 +60,21 @@ pub(crate) fn dearmored(bytes: &[u8]) -> Result<Vec<u8>, String> {
     Ok(all)
 }
 
+/// Returns a key's bytes in ASCII armor, as rpm and its kin take them.
+pub(crate) fn armored(bytes: &[u8]) -> String {
+    let digits = STANDARD.encode(bytes);
+    let mut text = format!("{BEGIN}\n\n");
+    let mut rest = digits.as_str();
+    while !rest.is_empty() {
+        let (line, left) = rest.split_at(rest.len().min(64));
+        text.push_str(line);
+        text.push('\n');
+        rest = left;
+    }
+    text.push_str(&format!("={}\n{END}\n", STANDARD.encode(crc24(bytes))));
+    text
+}
+
 fn beginning(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(200)]).into_owned();
     let line: String = text.trim_start().lines().next().unwrap_or_default().chars().take(40).collect();

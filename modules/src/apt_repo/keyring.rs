@@ -3,8 +3,9 @@
 use base64::{Engine, engine::general_purpose::STANDARD};
 
 use crate::apt_repo::Site;
+use crate::attributes::missing_parents;
 use crate::apt_repo::key::{self, Certificate};
-use crate::{Change, Error, ErrorKind, Plan, Probe, Write};
+use crate::{Change, Content, Error, ErrorKind, Host, Plan, Probe, Write};
 
 /// A key that expires within this time is warned of.
 const SOON_S: i64 = 30 * 86_400;
@@ -25,67 +26,99 @@ impl Site<'_> {
     /// Sees to the key's file; returns the key.
     pub(super) fn keyring(&self, plan: &mut Plan) -> Result<Certificate, Error> {
         let path = self.args.keyring();
-        let now_s = self.host.started_s() as i64;
+        let there = self.host.read(&path)?.and_then(|bytes| key::certificates(&bytes).ok()).unwrap_or_default();
+        let mode = self.host.stat(&path)?.map(|stat| stat.mode);
+        let pinned = self.args.pinned();
+        let origin = Origin {
+            key: self.args.key.as_ref(),
+            key_file: self.args.key_file.as_deref(),
+            key_url: self.args.key_url.as_deref(),
+            uri: &self.args.uri,
+            pinned: &pinned,
+            env: Vec::new(),
+        };
+        let (certificate, is_there) = origin.certificate(self.host, there)?;
+        if !is_there {
+            write_key(self.host, &path, certificate.bytes.clone(), plan)?;
+        } else if mode.is_some_and(|mode| mode & 0o444 != 0o444) {
+            plan.changes.push(Change::Chmod { path, mode: 0o644 });
+        }
+        plan.warnings.extend(expires_soon(self.host, &certificate));
+        Ok(certificate)
+    }
+}
+
+/// Writes a key's file where every user can read it.
+pub(crate) fn write_key(host: &dyn Host, path: &str, bytes: Vec<u8>, plan: &mut Plan) -> Result<(), Error> {
+    let parents = missing_parents(host, path)?;
+    plan.changes.extend(parents.into_iter().map(|path| Change::Mkdir { path, mode: Some(0o755) }));
+    plan.changes.push(Change::Write(Write { mode: Some(0o644), ..Write::new(path, bytes) }));
+    Ok(())
+}
+
+/// Returns a warning of a key that expires before long.
+pub(crate) fn expires_soon(host: &dyn Host, certificate: &Certificate) -> Option<String> {
+    let expires_s = certificate.expires_s.filter(|&expires_s| expires_s < host.started_s() as i64 + SOON_S)?;
+    Some(format!("the key {} expires on {}", certificate.fingerprint, date(expires_s)))
+}
+
+/// Where a repository's key comes from, and which one it must be.
+pub(crate) struct Origin<'a> {
+    pub key: Option<&'a Content>,
+    pub key_file: Option<&'a str>,
+    pub key_url: Option<&'a str>,
+    /// The repository's address.
+    pub uri: &'a str,
+    /// The primary key's fingerprint: 40 hexadecimal digits in uppercase.
+    pub pinned: &'a str,
+    /// Variables under which it is fetched, such as a proxy that only the package manager is told of.
+    pub env: Vec<(String, String)>,
+}
+
+impl Origin<'_> {
+    /// Returns the key, out of those that are there where one of them will do, and whether it is there.
+    pub(crate) fn certificate(&self, host: &dyn Host, there: Vec<Certificate>) -> Result<(Certificate, bool), Error> {
+        let now_s = host.started_s() as i64;
         let usable = |certificate: &Certificate| {
             !certificate.revoked && certificate.expires_s.is_none_or(|expires_s| expires_s > now_s)
         };
-        let there = self.host.read(&path)?.and_then(|bytes| key::certificates(&bytes).ok()).unwrap_or_default();
-        let there = there.into_iter().find(|found| found.fingerprint == self.args.pinned() && usable(found));
-        let mode = self.host.stat(&path)?.map(|stat| stat.mode);
-        let certificate = match there {
-            Some(certificate) => {
-                if mode.is_some_and(|mode| mode & 0o444 != 0o444) {
-                    plan.changes.push(Change::Chmod { path, mode: 0o644 });
-                }
-                certificate
-            }
-            None => {
-                let (bytes, origin) = self.key()?;
-                let certificate = self.pinned(&bytes, &origin)?;
-                if !usable(&certificate) {
-                    let state = match certificate.expires_s {
-                        Some(expires_s) if !certificate.revoked => format!("expired on {}", date(expires_s)),
-                        Some(_) | None => "was revoked by its owner".to_owned(),
-                    };
-                    let message = format!("the key from {origin} {state}: get the current one, or set this host's clock");
-                    return Err(Error::new(ErrorKind::Refused, message));
-                }
-                let (folder, _) = path.rsplit_once('/').unwrap_or_default();
-                if self.host.stat(folder)?.is_none() {
-                    plan.changes.push(Change::Mkdir { path: folder.to_owned(), mode: Some(0o755) });
-                }
-                let write = Write { mode: Some(0o644), ..Write::new(path, certificate.bytes.clone()) };
-                plan.changes.push(Change::Write(write));
-                certificate
-            }
-        };
-        if let Some(expires_s) = certificate.expires_s.filter(|&expires_s| expires_s < now_s + SOON_S) {
-            plan.warnings.push(format!("the key {} expires on {}", certificate.fingerprint, date(expires_s)));
+        if let Some(found) = there.into_iter().find(|found| found.fingerprint == self.pinned && usable(found)) {
+            return Ok((found, true));
         }
-        Ok(certificate)
+        let (bytes, origin) = self.bytes(host)?;
+        let certificate = self.only(&bytes, &origin)?;
+        if !usable(&certificate) {
+            let state = match certificate.expires_s {
+                Some(expires_s) if !certificate.revoked => format!("expired on {}", date(expires_s)),
+                Some(_) | None => "was revoked by its owner".to_owned(),
+            };
+            let message = format!("the key from {origin} {state}: get the current one, or set this host's clock");
+            return Err(Error::new(ErrorKind::Refused, message));
+        }
+        Ok((certificate, false))
     }
 
     /// Returns the key's bytes as they come, and where they come from.
-    fn key(&self) -> Result<(Vec<u8>, String), Error> {
-        if let Some(content) = &self.args.key {
-            return Ok((self.host.content(content)?, "`key`".to_owned()));
+    fn bytes(&self, host: &dyn Host) -> Result<(Vec<u8>, String), Error> {
+        if let Some(content) = self.key {
+            return Ok((host.content(content)?, "`key`".to_owned()));
         }
-        if let Some(path) = &self.args.key_file {
-            let bytes = self.host.read(path)?;
+        if let Some(path) = self.key_file {
             let missing = || Error::new(ErrorKind::Host, format!("`key_file`: there is no `{path}` on this host"));
-            return Ok((bytes.ok_or_else(missing)?, format!("`{path}`")));
+            return Ok((host.read(path)?.ok_or_else(missing)?, format!("`{path}`")));
         }
-        let folder = self.args.uri.split_inclusive("/libnvidia-container/").next().filter(|head| *head != self.args.uri);
-        let url = self.args.key_url.clone().or_else(|| folder.map(|folder| format!("{folder}gpgkey")));
+        let folder = self.uri.split_inclusive("/libnvidia-container/").next().filter(|head| *head != self.uri);
+        let url = self.key_url.map(str::to_owned).or_else(|| folder.map(|folder| format!("{folder}gpgkey")));
         let url = url.ok_or_else(|| {
             Error::new(ErrorKind::Arguments, "give the repository's key with `key`, `key_file` or `key_url`")
         })?;
         let probe = Probe {
             files: vec![("mark".into(), Vec::new())],
             timeout_s: Some(200),
+            env: self.env.clone(),
             ..Probe::of(&["sh", "-c", FETCH, "fetch", &url, "{scratch}"])
         };
-        let output = self.host.probe(&probe)?;
+        let output = host.probe(&probe)?;
         if !output.success() {
             let said: Vec<&str> = output.stderr.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
             let advice = "give the key itself with `key` where this host can't reach it";
@@ -100,23 +133,23 @@ impl Site<'_> {
     }
 
     /// Returns the key of the pinned fingerprint, and it alone.
-    fn pinned(&self, bytes: &[u8], origin: &str) -> Result<Certificate, Error> {
+    fn only(&self, bytes: &[u8], origin: &str) -> Result<Certificate, Error> {
         let refused = |message: String| Error::new(ErrorKind::Refused, message);
         let bytes = key::dearmored(bytes).map_err(|error| refused(format!("the key from {origin} {error}")))?;
         let found = key::certificates(&bytes).map_err(|error| refused(format!("the key from {origin} {error}")))?;
         let fingerprints: Vec<String> = found.iter().map(|certificate| certificate.fingerprint.clone()).collect();
-        found.into_iter().find(|certificate| certificate.fingerprint == self.args.pinned()).ok_or_else(|| {
+        found.into_iter().find(|certificate| certificate.fingerprint == self.pinned).ok_or_else(|| {
             refused(format!(
                 "the key from {origin} is {}, not {}: somebody else's key, or a new one whose fingerprint you must check",
                 fingerprints.join(", "),
-                self.args.pinned()
+                self.pinned
             ))
         })
     }
 }
 
 /// Returns a day as `YYYY-MM-DD`, in UTC. Source: Howard Hinnant's `civil_from_days`.
-pub(super) fn date(seconds: i64) -> String {
+pub(crate) fn date(seconds: i64) -> String {
     let days = seconds.div_euclid(86_400) + 719_468;
     let era = days.div_euclid(146_097);
     let day_of_era = days.rem_euclid(146_097);

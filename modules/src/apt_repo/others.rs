@@ -70,7 +70,7 @@ impl Site<'_> {
 }
 
 /// Whether an address is one that NVIDIA no longer serves.
-pub(super) fn is_old(uri: &str) -> bool {
+pub(crate) fn is_old(uri: &str) -> bool {
     uri.split_once("://nvidia.github.io/").is_some_and(|(_, path)| {
         let mut parts = path.split('/');
         match (parts.next(), parts.next(), parts.next()) {

@@ -58,6 +58,8 @@ const GOES_OUT: &[&str] = &[
     "package",
     "pip",
     "rpm_key",
+    "rpm_pin",
+    "rpm_repo",
     "seport",
     "service",
     "shell",

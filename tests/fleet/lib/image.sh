@@ -15,11 +15,14 @@ containerd-1.7  bookworm  github.com/containerd/containerd@v1.7.35     Debian 12
 containerd-2.2  bookworm  github.com/containerd/containerd/v2@v2.2.9   the same with 2.2.9
 containerd-2.3  bookworm  github.com/containerd/containerd/v2@v2.3.7   the same with 2.3.7
 containerd-2.4  bookworm  github.com/containerd/containerd/v2@v2.4.2   the same with 2.4.2
+rocky           bookworm  rpm/dnf                                   Debian 12 under the name of Rocky Linux 9: dnf and rpm, no apt
+suse            bookworm  rpm/zypper                                Debian 12 under the name of openSUSE Leap 15: zypper and rpm, no apt
 TABLE
 }
 need_variant() { [[ $(variant_table) =~ (^|$'\n')$1\  ]] || die "unknown variant \`$1\`; known: $(variant_table | awk '{ printf "%s ", $1 }')"; }
 variant_suite() { variant_table | awk -v name="$1" '$1 == name { print $2 }'; }
-variant_module() { variant_table | awk -v name="$1" '$1 == name && $3 != "-" { print $3 }'; }
+variant_module() { variant_table | awk -v name="$1" '$1 == name && $3 ~ /@/ { print $3 }'; }
+variant_manager() { variant_table | awk -v name="$1" '$1 == name && sub("^rpm/", "", $3) { print $3 }'; }
 
 image_dir() { # SUITE
     echo "$CACHE/image-$1-$( (echo "$IMAGE_PACKAGES $OPERATOR_PASSWORD $CRI_TOOLS"; declare -f build_image build_container_image) | digest)"
@@ -29,9 +32,11 @@ containerd_dir() { # MODULE@VERSION
 }
 # The layers below a host's face, as overlayfs takes them.
 variant_layers() { # VARIANT
-    local module
+    local module manager
     module=$(variant_module "$1")
+    manager=$(variant_manager "$1")
     [ -z "$module" ] || printf '%s:' "$(containerd_dir "$module")"
+    [ -z "$manager" ] || printf '%s:' "$(rpm_image_dir "$manager")"
     image_dir "$(variant_suite "$1")"
 }
 # Prints where usr/bin/containerd of a variant is.
@@ -75,6 +80,7 @@ build_all() { # VARIANT…
     done
     cached "$(toolkit_dir)" build_toolkit
     cached "$(repo_dir)" build_repo
+    for variant; do [ -z "$(variant_manager "$variant")" ] || build_rpm; done
 }
 
 # The mirror that this machine itself uses, from its own apt sources.

@@ -180,6 +180,8 @@ serve_repo() {
     rm -rf "$LAB/www"
     mkdir -p "$LAB/www"
     cp -a "$(repo_dir)"/{libnvidia-container,debian,old,expired,wrongkey,unsigned,empty,html,corrupt} "$LAB/www/"
+    # Where hosts with dnf or zypper were built, theirs lies beside it.
+    [ ! -d "$(rpm_repo_dir)" ] || cp -a "$(rpm_repo_dir)/stable/rpm" "$LAB/www/libnvidia-container/stable/"
     chmod -R a+rX "$LAB/www"
     setsid "$(busybox_dir)/bin/busybox" httpd -f -p "$(gateway):80" -h "$LAB/www" </dev/null >>"$LAB/www.log" 2>&1 {lock_fd}>&- &
     remember $! "$LAB/repo.pid"
