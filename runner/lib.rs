@@ -15,6 +15,7 @@ pub mod plan;
 pub mod playbook;
 pub mod report;
 pub mod source;
+pub mod spread;
 pub mod template;
 pub mod value;
 pub mod vars;

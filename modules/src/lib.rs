@@ -47,6 +47,8 @@ pub use error::{Error, ErrorKind};
 pub use gpu_cluster_facts::evidence as cluster_evidence;
 pub use gpu_facts::evidence;
 pub use host::{FileKind, Host, KubeAnswer, KubeRequest, Map, Output, Probe, Stat};
+#[cfg(feature = "kubernetes")]
+pub use kubernetes::{ApiServer, Streamed};
 pub use machine::{Machine, Service};
 pub use mode::Mode;
 pub use module::{Diff, Module, Plan};

@@ -9,6 +9,7 @@ use super::doctor_args::DoctorArguments;
 use super::lint::LintArguments;
 use super::reach_args::VaultArguments;
 use super::run_args::RunArguments;
+use super::spread_args::{ShardArguments, SpreadArguments};
 use super::vault_args::VaultAction;
 
 /// Run Ansible-style playbooks over an inventory, in parallel over SSH; nothing is needed on the targets.
@@ -44,6 +45,12 @@ pub enum Command {
     /// Run one module on hosts, as ansible does.
     #[command(infer_long_args = true, override_usage = "kubeon-run adhoc PATTERN [-m MODULE] [-a ARGUMENTS] [OPTIONS]")]
     Adhoc(Box<AdhocArguments>),
+    /// Run playbooks with the hosts spread over the pods of a Kubernetes Indexed Job.
+    #[command(infer_long_args = true)]
+    Spread(Box<SpreadArguments>),
+    /// What a pod of a spread run does.
+    #[command(hide = true)]
+    Shard(ShardArguments),
     /// Show the inventory, as ansible-inventory does.
     #[command(infer_long_args = true)]
     Inventory(InventoryArguments),

@@ -279,6 +279,7 @@ fn collect(told: &mpsc::Receiver<Event>) -> (Vec<Outcome>, Vec<String>) {
             | Event::Note(_)
             | Event::Deprecated(_)
             | Event::NoHostsLeft
+            | Event::Part(_)
             | Event::Recap(_) => {}
         }
     }

@@ -17,6 +17,11 @@ mod reach_args;
 mod run;
 mod run_args;
 mod settings;
+mod shard;
+mod spread;
+mod spread_args;
+mod spread_orders;
+mod spread_server;
 mod tools;
 mod unfollowed;
 mod vault;
@@ -58,6 +63,8 @@ pub fn main_of(words: Vec<OsString>) -> ExitCode {
         Some(Command::Check(run)) => run::check(run),
         Some(Command::Doctor(doctor)) => doctor::doctor(*doctor),
         Some(Command::Adhoc(adhoc)) => run::adhoc(*adhoc),
+        Some(Command::Spread(args)) => spread::spread(*args),
+        Some(Command::Shard(args)) => spread::shard(args),
         Some(Command::Inventory(inventory)) => tools::inventory(inventory),
         Some(Command::Lint(args)) => lint::lint(&args),
         Some(Command::Config { action }) => config_tool::config(&action),

@@ -22,21 +22,21 @@ use crate::{inventory, plan};
 const DEFAULT_POLL_S: u64 = 15;
 
 /// What was read and found without a mistake.
-struct Ready {
-    settings: Settings,
-    loader: Loader,
-    plays: Vec<Play>,
-    inventory: Inventory,
-    warnings: Vec<Diagnostic>,
+pub(super) struct Ready {
+    pub settings: Settings,
+    pub loader: Loader,
+    pub plays: Vec<Play>,
+    pub inventory: Inventory,
+    pub warnings: Vec<Diagnostic>,
 }
 
 /// A playbook that is in no file: what `adhoc` makes of its command line.
-struct Given {
+pub(super) struct Given {
     text: String,
     format: Format,
 }
 
-fn read(args: &RunArguments, strict: bool, given: Option<&Given>) -> Result<Ready, Problem> {
+pub(super) fn read(args: &RunArguments, strict: bool, given: Option<&Given>) -> Result<Ready, Problem> {
     if args.playbooks.is_empty() {
         return Err(Problem::usage("name a playbook to run, as in `kubeon-run site.yml`"));
     }
@@ -228,6 +228,9 @@ fn carry_out(args: RunArguments, given: Option<Given>) -> Result<u8, Problem> {
     if let Some(given) = given {
         reporting.format = given.format;
     }
+    if run.shard.is_some() {
+        reporting.format = Format::Part;
+    }
     // The debugger's questions would be drawn over.
     if reporting.format == report::Format::Auto && execute::may_ask(&plays, &run) {
         reporting.format = report::Format::Lines;
@@ -249,11 +252,12 @@ fn carry_out(args: RunArguments, given: Option<Given>) -> Result<u8, Problem> {
     for (path, plays) in shown {
         world.tell(report::Event::Note(format!("{} plays in {}", plays.len(), path.display())));
     }
+    let is_part = super::shard::begins(&world)?;
     let code = execute::run(&world, plays);
     drop(world);
     // Everything told is shown before the program ends.
     reporter.join().map_err(|_| Problem { message: "the report broke off".to_owned(), code: 250 })?;
-    Ok(code)
+    Ok(if is_part { super::shard::status(code) } else { code })
 }
 
 /// The first Ctrl-C lets running tasks end, a second one ends the program at once.

@@ -71,6 +71,12 @@ pub struct RunArguments {
     /// Only the hosts that failed or could not be reached in the last run of the same playbooks.
     #[arg(long)]
     pub retry: bool,
+    /// The part of the hosts that this process of a spread run works on.
+    #[arg(long, hide = true, value_name = "INDEX/COUNT")]
+    pub shard: Option<String>,
+    /// The file that says how far all parts of a spread run may go.
+    #[arg(long, hide = true, value_name = "FILE", requires = "shard")]
+    pub gate: Option<PathBuf>,
     #[command(flatten)]
     pub reach: ReachArguments,
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::config::Config;
 use super::run_args::RunArguments;
 use super::{Problem, connect, extra_vars, unfollowed, vault_passwords};
-use crate::execute::{Gathering, RunOptions, SendAhead, Strangers};
+use crate::execute::{Gathering, RunOptions, SendAhead, Shard, Strangers};
 use crate::inventory::Reading;
 use crate::playbook::{Keyword, Options, words};
 use crate::source::Diagnostic;
@@ -139,6 +139,7 @@ pub fn gather(args: &RunArguments) -> Result<Settings, Problem> {
         default_strategy: strategy(&config)?,
         send_ahead: send_ahead(&config)?,
         connect: connect::options(reach, &config, &number)?,
+        shard: shard(args)?,
     };
     let folders = |variables: &[&str], key: &str, usual: &[&str]| {
         config
@@ -162,6 +163,12 @@ pub fn gather(args: &RunArguments) -> Result<Settings, Problem> {
         private_role_vars: config.flag(&["ANSIBLE_PRIVATE_ROLE_VARS"], "defaults", "private_role_vars", false)?,
     };
     Ok(Settings { run, load, config, inventory, problems })
+}
+
+/// Returns the part of the hosts that this process works on.
+fn shard(args: &RunArguments) -> Result<Option<Shard>, Problem> {
+    let shard = args.shard.as_deref().map(|text| Shard::parse(text, args.gate.clone()));
+    shard.transpose().map_err(|message| Problem::usage(format!("`--shard`: {message}")))
 }
 
 /// Refuses a setting whose value is none of the words that are known.

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Instant;
 
 use super::reach::truth;
+use super::shard::{Step, may_begin, tell_end};
 use super::strategy::{Announced, Batch, Stop};
 use super::vars_files::VarsFiles;
 use super::{Gathering, Strangers, World};
@@ -205,7 +206,10 @@ fn run_play(world: &Arc<World>, play: Play, ordinal: usize) -> Result<Stop, Stri
         order_hosts(&mut hosts, &text(&order.value)?.to_string())?;
     }
     let all_hosts = hosts.clone();
-    {
+    let mine = world.options.shard.as_ref().map(|shard| shard.of(&inventory, world.options.limit.as_deref()));
+    let mine = mine.transpose()?;
+    // Every part of a spread run cuts the same hosts into the same batches, whoever failed in one of them.
+    if mine.is_none() {
         let lost = world.casualties.lock().unwrap_or_else(PoisonError::into_inner);
         hosts.retain(|host| !lost.failed.contains(host) && !lost.unreachable.contains(host));
     }
@@ -243,17 +247,34 @@ fn run_play(world: &Arc<World>, play: Play, ordinal: usize) -> Result<Stop, Stri
     if let Some(message) = words::misnamed(Keyword::Strategy, &strategy(world, &run)) {
         return Err(message);
     }
-    for host in hosts.iter().filter(|_| !play.vars_files.is_empty()) {
+    let is_mine = |host: &&HostName| mine.as_ref().is_none_or(|mine| mine.contains(*host));
+    for host in hosts.iter().filter(|_| !play.vars_files.is_empty()).filter(is_mine) {
         let facts = world.state(host).read().unwrap_or_else(PoisonError::into_inner).injected.clone();
         run.files.read(world, &run, host, &facts)?;
     }
-    for batch in batches(world, &run, hosts)? {
-        world.tell(begins(&batch));
+    for (number, mut batch) in batches(world, &run, hosts)?.into_iter().enumerate() {
+        let step = Step { play: ordinal, batch: number };
+        if !may_begin(world, step)? {
+            return Ok(Stop::Run);
+        }
         *run.batch.write().unwrap_or_else(PoisonError::into_inner) = batch.clone();
+        if let Some(mine) = &mine {
+            let lost = world.casualties.lock().unwrap_or_else(PoisonError::into_inner);
+            batch.retain(|host| mine.contains(host) && !lost.failed.contains(host) && !lost.unreachable.contains(host));
+            drop(lost);
+            if batch.is_empty() {
+                tell_end(world, step, 0, 0);
+                continue;
+            }
+        }
+        world.tell(begins(&batch));
         let size = batch.len();
         let (lost, stop) = run_batch(world, &run, batch);
-        // A batch that is lost as a whole ends the run: the plays to come would do half of what was meant.
-        let all_lost = lost.failed.union(&lost.unreachable).count() >= size;
+        let losses = lost.failed.union(&lost.unreachable).count();
+        tell_end(world, step, size, losses);
+        // A batch that is lost as a whole ends the run: the plays to come would do half of what was meant. Of a spread
+        // run, no part knows that by itself.
+        let all_lost = losses >= size && mine.is_none();
         let mut casualties = world.casualties.lock().unwrap_or_else(PoisonError::into_inner);
         casualties.failed.extend(lost.failed);
         casualties.unreachable.extend(lost.unreachable);

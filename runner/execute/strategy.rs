@@ -168,6 +168,9 @@ impl<'a> Batch<'a> {
 
     /// Runs one task on the hosts that stand at it; `together` says that no others are left at work.
     fn step(&mut self, task: &Arc<Task>, group: &[HostName], together: bool) {
+        if self.refuses(task, group) {
+            return;
+        }
         if &*task.action.name == "meta" {
             self.meta(task, group);
             return;

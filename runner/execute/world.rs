@@ -11,6 +11,7 @@ use super::ahead::{SendAhead, Sent};
 use super::play::Casualties;
 use super::pool::{Pool, sleep_unless};
 use super::replay::Replay;
+use super::shard::Shard;
 use crate::inventory::{Inventory, Reading};
 use crate::playbook::{Loader, Task};
 use crate::report::{Counts, Event, HostName, Recap, Status};
@@ -55,6 +56,8 @@ pub struct RunOptions {
     /// Where facts are kept from run to run.
     pub fact_cache: Option<FactCache>,
     pub connect: ConnectOptions,
+    /// The part of the hosts that this process works on; all of them when absent.
+    pub shard: Option<Shard>,
 }
 
 /// When plays gather facts.
@@ -272,6 +275,11 @@ impl World {
     /// Returns whether the user asked to stop.
     pub fn is_interrupted(&self) -> bool {
         self.interrupted.load(Ordering::Relaxed)
+    }
+
+    /// Returns what says whether the user asked to stop.
+    pub(super) fn interruption(&self) -> &AtomicBool {
+        &self.interrupted
     }
 
     /// Sleeps, but not on when the user asks to stop.

@@ -5,6 +5,7 @@ mod files;
 mod list;
 mod names;
 mod tasks;
+pub mod whole;
 mod writes;
 
 pub use files::check as check_files;

@@ -67,8 +67,28 @@ pub enum Event {
     Error(String),
     /// Somebody is about to be asked something: what was told before is to be shown first, and that answered.
     Asking(std::sync::mpsc::SyncSender<()>),
+    /// What a part of a spread run tells whoever holds the parts together.
+    Part(Part),
     /// The run has ended.
     Recap(Recap),
+}
+
+/// How a part of a spread run gets on. Plays are counted from 0, and batches within a play.
+#[derive(Debug, Clone)]
+pub enum Part {
+    Begins {
+        index: usize,
+        count: usize,
+        /// How many hosts it has, and what tells them from others.
+        hosts: usize,
+        digest: String,
+        /// Where the project's files lie for it.
+        project: String,
+    },
+    /// It has come to a batch, and waits for the other parts.
+    Waits { play: usize, batch: usize },
+    /// It is through with a batch, of which it had so many hosts and lost so many.
+    Ends { play: usize, batch: usize, hosts: usize, lost: usize },
 }
 
 /// A task as it is announced.

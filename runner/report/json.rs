@@ -5,7 +5,7 @@ use std::io::Write;
 use serde_json::{Map as JsonMap, Value as Json, json};
 
 use super::Reporter;
-use super::event::{Counts, Event, Outcome, Recap, Status, TaskInfo, TaskKind};
+use super::event::{Counts, Event, Outcome, Part, Recap, Status, TaskInfo, TaskKind};
 use super::outcome::{CENSORED_ITEM, censored, position, reason, visible};
 use super::secrets;
 
@@ -55,12 +55,26 @@ pub fn of(event: &Event) -> Json {
         Event::Deprecated(text) => json!({"event": "deprecated", "message": text}),
         Event::Error(text) => json!({"event": "error", "message": text}),
         Event::Asking(_) => json!({"event": "asking"}),
+        Event::Part(part) => part_json(part),
         Event::Recap(recap) => recap_json(recap),
     };
     if let Json::Object(entries) = &mut value {
         entries.insert("time".to_owned(), now().into());
     }
     value
+}
+
+fn part_json(part: &Part) -> Json {
+    match part {
+        Part::Begins { index, count, hosts, digest, project } => json!({
+            "event": "part_begins", "index": index, "count": count, "hosts": hosts, "digest": digest,
+            "project": project,
+        }),
+        Part::Waits { play, batch } => json!({"event": "part_waits", "play": play, "batch": batch}),
+        Part::Ends { play, batch, hosts, lost } => {
+            json!({"event": "part_ends", "play": play, "batch": batch, "hosts": hosts, "lost": lost})
+        }
+    }
 }
 
 /// Returns the time as RFC 3339 has it, in UTC with milliseconds.

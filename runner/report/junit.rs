@@ -150,6 +150,7 @@ impl<W: Write + Send, E: Write + Send> Reporter for Junit<W, E> {
             | Event::HostStart { .. }
             | Event::Alive { .. }
             | Event::Asking(_)
+            | Event::Part(_)
             | Event::Item(_)
             | Event::Replayed(_)
             | Event::Retry { .. }

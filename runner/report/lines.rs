@@ -79,7 +79,7 @@ impl<W: Write, E: Write> Lines<W, E> {
             // No result of it follows.
             Event::TaskStart(task) if task.kind == TaskKind::Handler && is_meta(task) => self.task(task),
             // Tasks that an earlier run did for every host do not show.
-            Event::TaskStart(_) | Event::Alive { .. } | Event::Asking(_) | Event::Replayed(_) => {}
+            Event::TaskStart(_) | Event::Alive { .. } | Event::Asking(_) | Event::Replayed(_) | Event::Part(_) => {}
             Event::HostStart { task, .. } => self.task(task),
             Event::Item(outcome) => self.item(outcome),
             Event::Result(outcome) => self.result(outcome),

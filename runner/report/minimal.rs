@@ -79,6 +79,7 @@ impl<W: Write + Send, E: Write + Send> Reporter for Minimal<W, E> {
             | Event::HostStart { .. }
             | Event::Alive { .. }
             | Event::Asking(_)
+            | Event::Part(_)
             | Event::Item(_)
             | Event::Replayed(_)
             | Event::Retry { .. }

@@ -5,8 +5,10 @@ pub mod event;
 mod json;
 mod junit;
 pub mod lines;
+mod merged;
 mod minimal;
 mod outcome;
+mod part;
 pub mod past;
 mod progress;
 mod recap;
@@ -15,8 +17,10 @@ pub mod secrets;
 pub(crate) mod style;
 mod tally;
 
-pub use event::{Counts, Event, HostName, Outcome, Recap, Status, TaskInfo, TaskKind};
+pub use event::{Counts, Event, HostName, Outcome, Part, Recap, Status, TaskInfo, TaskKind};
+pub use merged::{Merged, Row};
 pub use outcome::{position, with_origin};
+pub(crate) use part::counts_of;
 pub use record::{About, fingerprint, runs_folder};
 
 use std::io::{IsTerminal, Write};
@@ -31,6 +35,7 @@ use json::JsonLines;
 use junit::Junit;
 use lines::{LineOptions, Lines};
 use minimal::Minimal;
+use part::PartLines;
 use progress::Progress;
 use record::Record;
 
@@ -58,6 +63,8 @@ pub enum Format {
     Oneline,
     Json,
     Junit,
+    /// What a part of a spread run tells whoever holds the parts together.
+    Part,
 }
 
 /// Is told what happens, and shows or keeps it.
@@ -76,7 +83,8 @@ pub fn start(mut reporting: Reporting, interrupted: Arc<AtomicBool>, events: Rec
     }
     std::thread::spawn(move || {
         let mut reporters = vec![shown(&reporting)];
-        reporters.extend(recorder(reporting.about));
+        // A part of a run leaves no record of its own.
+        reporters.extend((reporting.format != Format::Part).then(|| recorder(reporting.about)).flatten());
         let mut told = false;
         loop {
             // In a burst of events, sleeping costs less than being woken for each of them.
@@ -113,6 +121,7 @@ fn shown(reporting: &Reporting) -> Box<dyn Reporter> {
         Format::Oneline => Box::new(Minimal::new(out, errors, reporting.lines.color, true)),
         Format::Json => Box::new(JsonLines::new(out)),
         Format::Junit => Box::new(Junit::new(out, errors)),
+        Format::Part => Box::new(PartLines::new(out, reporting.lines.verbosity)),
     }
 }
 

@@ -308,6 +308,7 @@ impl Reporter for Progress {
             | Event::Included { .. }
             | Event::Notified { .. }
             | Event::Asking(_)
+            | Event::Part(_)
             | Event::Replayed(_) => {}
         }
         self.redraw();

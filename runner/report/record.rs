@@ -98,6 +98,26 @@ impl Record {
         Ok(())
     }
 
+    /// Keeps an event that another process has told.
+    pub(super) fn keep(&mut self, event: &Json) {
+        let kept = self.line(event);
+        self.note(kept);
+    }
+
+    /// Keeps the end of a run whose events other processes have told.
+    pub(super) fn close(&mut self, recap: &Recap) {
+        let kept = self.write(&Event::Recap(recap.clone()));
+        self.note(kept);
+    }
+
+    /// Says once that a write has failed.
+    fn note(&mut self, kept: io::Result<()>) {
+        if let (Err(error), false) = (kept, self.broken) {
+            self.broken = true;
+            super::warn(&format!("write the run's record in `{}`: {error}", self.folder.display()));
+        }
+    }
+
     fn source(&mut self, place: Place) -> String {
         let path = place.path().unwrap_or_default();
         self.sources.entry(path).or_insert_with(|| fingerprint(place)).clone()
@@ -123,10 +143,8 @@ impl Reporter for Record {
         if self.broken || matches!(event, Event::Alive { .. }) {
             return;
         }
-        if let Err(error) = self.write(event) {
-            self.broken = true;
-            super::warn(&format!("write the run's record in `{}`: {error}", self.folder.display()));
-        }
+        let kept = self.write(event);
+        self.note(kept);
     }
 }
 

@@ -5,6 +5,7 @@ mod command_line;
 mod files;
 mod hosts;
 mod keywords;
+mod spread;
 mod templates;
 mod text;
 

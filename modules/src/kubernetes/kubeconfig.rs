@@ -144,7 +144,11 @@ fn from_files(files: &[PathBuf], context: Option<&str>, env: &BTreeMap<String, S
             .and_then(|named| named.auth_info.clone())
             .ok_or_else(|| bad(format!("{origin} names the user `{user}`, who is not there")))?,
     };
-    target_of(cluster, user, &origin, env)
+    let mut target = target_of(cluster, user, &origin, env)?;
+    if let Some(namespace) = chosen.namespace.as_deref().filter(|namespace| !namespace.is_empty()) {
+        target.config.default_namespace = namespace.to_owned();
+    }
+    Ok(target)
 }
 
 fn target_of(

@@ -4,6 +4,7 @@ mod environment;
 mod explain;
 mod kubeconfig;
 mod proxy;
+mod server;
 #[cfg(test)]
 mod tests;
 
@@ -21,6 +22,7 @@ use tokio::runtime::Runtime;
 use crate::{Error, ErrorKind, KubeAnswer, KubeRequest};
 use explain::{Fault, fault_of};
 use kubeconfig::Target;
+pub use server::{ApiServer, Streamed};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);

@@ -183,6 +183,7 @@ func (n *node) fill(status *v1.NodeStatus, spec *nodeSpec) bool {
 		{Type: v1.NodeInternalIP, Address: spec.ip},
 		{Type: v1.NodeHostName, Address: spec.hostname},
 	}
+	status.DaemonEndpoints.KubeletEndpoint.Port = n.all.logPort
 	status.NodeInfo = v1.NodeSystemInfo{
 		MachineID:               spec.machineID,
 		SystemUUID:              digestOf("system", spec.name),

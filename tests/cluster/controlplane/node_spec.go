@@ -27,6 +27,7 @@ type nodeSpec struct {
 	runtime   runtimeMode // how containerd was set up for them
 	ready     readiness   // what the node reports of itself
 	pull      bool        // whether images can be pulled
+	processes bool        // whether the commands of pods are run, as processes of this machine
 	cpu       resource.Quantity
 	memory    resource.Quantity
 	arch      string
@@ -119,6 +120,8 @@ func (spec *nodeSpec) set(key, value string) (err error) {
 		err = expect(spec.ready, readyTrue, readyFalse, readySilent)
 	case "pull":
 		spec.pull, err = strconv.ParseBool(value)
+	case "processes":
+		spec.processes, err = strconv.ParseBool(value)
 	case "cpu":
 		spec.cpu, err = resource.ParseQuantity(value)
 	case "memory":
@@ -137,7 +140,7 @@ func (spec *nodeSpec) set(key, value string) (err error) {
 		spec.taints = append(spec.taints, v1.Taint{Key: controlPlaneLabel, Effect: v1.TaintEffectNoSchedule})
 	default:
 		return fmt.Errorf("unknown key `%s`, expected one of ip, machine-id, hostname, gpus, runtime, ready, pull, "+
-			"cpu, memory, arch, label, taint, control-plane", key)
+			"processes, cpu, memory, arch, label, taint, control-plane", key)
 	}
 	if err != nil {
 		return fmt.Errorf("`%s` of `%s`: %w", value, key, err)

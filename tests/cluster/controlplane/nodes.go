@@ -44,6 +44,8 @@ type standIn struct {
 	nodes    map[string]*node
 	attempts map[string]*attempt // by pod UID
 	nextIP   int
+	podsDir  string // folders of pods whose commands run here
+	logPort  int32  // where their logs are served
 }
 
 // runNodes is `lab nodes`: it follows a folder of node files until it is told to end.
@@ -52,21 +54,30 @@ func runNodes() int {
 	kubeconfig := flags.String("kubeconfig", "", "how to reach the cluster")
 	dir := flags.String("dir", "", "folder of node files")
 	taken := flags.String("taken", "", "folder that gets a copy of each node file once the node is as it says")
+	podsDir := flags.String("pods", "", "folder for pods whose commands are run")
+	certificate := flags.String("certificate", "", "what logs are served with")
+	key := flags.String("key", "", "its key")
 	_ = flags.Parse(os.Args[1:])
 	if *kubeconfig == "" || *dir == "" || *taken == "" {
 		return fail(errors.New("`nodes` needs --kubeconfig, --dir and --taken"))
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	standIn, err := newStandIn(ctx, *kubeconfig)
+	standIn, err := newStandIn(ctx, *kubeconfig, *podsDir)
 	if err != nil {
 		return fail(err)
 	}
+	if *certificate != "" {
+		if standIn.logPort, err = standIn.serveLogs(ctx, *certificate, *key); err != nil {
+			return fail(err)
+		}
+	}
 	standIn.follow(ctx, *dir, *taken)
+	standIn.killProcesses()
 	return 0
 }
 
-func newStandIn(ctx context.Context, kubeconfig string) (*standIn, error) {
+func newStandIn(ctx context.Context, kubeconfig, podsDir string) (*standIn, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return nil, err
@@ -84,6 +95,7 @@ func newStandIn(ctx context.Context, kubeconfig string) (*standIn, error) {
 		queue:    workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[string]()),
 		nodes:    map[string]*node{},
 		attempts: map[string]*attempt{},
+		podsDir:  podsDir,
 	}
 	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
 	broadcaster.StartRecordingToSink(&typedcore.EventSinkImpl{Interface: client.CoreV1().Events("")})
@@ -266,6 +278,7 @@ func (s *standIn) podGone(object any) {
 		return
 	}
 	s.lock.Lock()
+	s.forgetProcess(string(pod.UID), s.attempts[string(pod.UID)])
 	delete(s.attempts, string(pod.UID))
 	s.lock.Unlock()
 	if node := s.node(pod.Spec.NodeName); node != nil {

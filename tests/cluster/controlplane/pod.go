@@ -30,8 +30,9 @@ type attempt struct {
 	crashedAt time.Time // zero while it runs
 	restarts  int32
 	ip        string
-	settled   bool // it has started well: what its node lacks later can't stop it
-	serves    bool // it is a device plugin, and has registered GPUs
+	settled   bool     // it has started well: what its node lacks later can't stop it
+	serves    bool     // it is a device plugin, and has registered GPUs
+	process   *process // its command, where the node runs commands
 }
 
 // syncPod brings one pod's status to what its node would report now, and
@@ -56,12 +57,26 @@ func (s *standIn) syncPod(ctx context.Context, key string) (time.Duration, error
 		defer n.poke()
 	}
 	if pod.DeletionTimestamp != nil {
+		s.lock.Lock()
+		run := s.attempts[string(pod.UID)]
+		s.lock.Unlock()
+		if again := s.endProcess(pod, run); again > 0 {
+			return again, nil
+		}
 		return 0, s.finish(ctx, pod)
 	}
 	if pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed {
 		return 0, nil
 	}
-	status, again := s.statusOf(pod, spec)
+	var status v1.PodStatus
+	var again time.Duration
+	if spec.processes {
+		if status, err = s.syncProcess(ctx, pod, spec, key); err != nil {
+			return 0, err
+		}
+	} else {
+		status, again = s.statusOf(pod, spec)
+	}
 	if equality.Semantic.DeepEqual(pod.Status, status) {
 		return again, nil
 	}
@@ -117,7 +132,8 @@ func (s *standIn) statusOf(pod *v1.Pod, spec *nodeSpec) (v1.PodStatus, time.Dura
 	}
 	ran := time.Since(run.startedAt)
 	if wanted := runsFor(pod); fate == fateEnds && ran >= wanted {
-		ends(&status, pod, run)
+		code, _ := strconv.Atoi(pod.Annotations[annotationExitCode])
+		ends(&status, pod, run, code)
 		return status, 0
 	} else if fate == fateEnds {
 		runs(&status, pod, run)
@@ -234,8 +250,7 @@ func waits(status *v1.PodStatus, pod *v1.Pod, run *attempt, reason, message stri
 }
 
 // ends makes it the status of a pod whose containers have ended by themselves.
-func ends(status *v1.PodStatus, pod *v1.Pod, run *attempt) {
-	code, _ := strconv.Atoi(pod.Annotations[annotationExitCode])
+func ends(status *v1.PodStatus, pod *v1.Pod, run *attempt, code int) {
 	status.Phase = v1.PodSucceeded
 	reason := "PodCompleted"
 	if code != 0 {

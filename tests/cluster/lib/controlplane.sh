@@ -63,7 +63,7 @@ cluster_up() {
 # Decides a new cluster's address and ports, and makes its credentials.
 settle() {
     local address=$1 port=$2 etcd
-    mkdir -p "$state/nodes" "$state/taken"
+    mkdir -p "$state/nodes" "$state/taken" "$state/pods"
     chmod 755 "$state"
     port=${port:-$(free_port "$address" 6443)}
     etcd=$(free_port 127.0.0.1 2379)
@@ -157,7 +157,8 @@ part_start() {
                 --leader-elect=false --secure-port=0 --profiling=false
             ;;
         nodes)
-            process_start nodes "$bin/lab" nodes --kubeconfig "$keys/nodes.kubeconfig" --dir "$state/nodes" --taken "$state/taken"
+            process_start nodes "$bin/lab" nodes --kubeconfig "$keys/nodes.kubeconfig" --dir "$state/nodes" --taken "$state/taken" \
+                --pods "$state/pods" --certificate "$keys/apiserver.crt" --key "$keys/apiserver.key"
             ;;
         *) die "unknown part \`${1:-}\`, expected one of ${parts[*]}" ;;
     esac
@@ -180,7 +181,7 @@ cluster_down() {
     for ((i = ${#parts[@]} - 1; i >= 0; i--)); do
         process_end "${parts[i]}"
     done
-    [[ $keep == --keep ]] || rm -rf "${state:?}"/{etcd,nodes,credentials,settings,run} "${state:?}"/images-*
+    [[ $keep == --keep ]] || rm -rf "${state:?}"/{etcd,nodes,pods,credentials,settings,run} "${state:?}"/images-*
 }
 
 cluster_status() {
