@@ -52,7 +52,7 @@ impl Site {
             "cd /; find etc usr opt root srv var/lib/systemd -xdev -path root/.cache -prune -o \
                ! -type d -printf '%p %y %m %u %g %s %l\\n' -o -printf '%p %y %m %u %g\\n' | sort
              find etc opt root srv -xdev -path root/.cache -prune -o -type f -print0 | sort -z | xargs -0 sha256sum
-             ls -1 var/lib | grep -v '^cni$'; dpkg-query -W; apt-mark showhold",
+             ls -1 var/lib | grep -v '^cni$'; if [ -x usr/bin/rpm ]; then rpm -qa | sort; else dpkg-query -W; apt-mark showhold; fi",
         )
     }
 
@@ -158,7 +158,8 @@ impl Site {
 pub fn repository_of(fleet: &Fleet) -> String {
     let path = fleet.folder().join("variables.yml");
     let text = format!(
-        "gpu_repository_url: {}/stable/deb/$(ARCH)\ngpu_repository_fingerprint: {}\ngpu_watch_s: 2\n",
+        "gpu_repository_url: {0}/stable/deb/$(ARCH)\nlab_rpm: {0}/stable/rpm/$basearch\n\
+         gpu_rpm_repository_url: \"{{{{ lab_rpm }}}}\"\ngpu_repository_fingerprint: {1}\ngpu_watch_s: 2\n",
         fleet.setting("LAB_REPO"),
         fleet.setting("LAB_REPO_FINGERPRINT")
     );

@@ -53,7 +53,8 @@ rpm_fill() { # ROOT MANAGER PACKAGE…
     rm -rf "$root/etc/apt/sources.list" "$root/etc/resolv.conf" "$root"/var/cache/apt/* "$root"/var/lib/apt/lists/*
 
     # Debian keeps the database in a home, and warns of rpm.
-    mkdir -p "$root/etc/rpm" "$root/etc/yum.repos.d" "$root/etc/zypp/repos.d" "$root/etc/pki/rpm-gpg" "$root/var/lib/rpm"
+    mkdir -p "$root/etc/rpm" "$root/etc/yum.repos.d" "$root/etc/zypp/repos.d" "$root/etc/pki/rpm-gpg" "$root/var/lib/rpm" \
+        "$root/var/lib/dnf" "$root/var/lib/zypp" "$root/var/lib/YaST2"
     printf '%%_dbpath /var/lib/rpm\n' >"$root/etc/rpm/macros"
     rpm_os_release "$root" "$manager"
     rpm_base "$root"
