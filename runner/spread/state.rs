@@ -107,9 +107,15 @@ impl State {
         Shard { index, count: self.shards.len(), gate: None }.hosts(&self.hosts)
     }
 
+    /// Returns how many hosts a shard has.
+    pub fn size_of(&self, index: usize) -> usize {
+        self.hosts.len().saturating_sub(index).div_ceil(self.shards.len().max(1))
+    }
+
     /// Takes a line that a shard's pod has told.
     pub fn take(&mut self, index: usize, line: Json) -> Taken {
-        let expected = self.hosts_of(index);
+        // A fleet's names are gone through once a pod, and not for each line.
+        let expected = if line["event"] == "part_begins" { self.hosts_of(index) } else { Vec::new() };
         let shard = &mut self.shards[index];
         let Some(number) = line["n"].as_u64() else { return Taken::Nothing };
         if number <= shard.number || shard.is_settled() {
@@ -292,6 +298,15 @@ mod tests {
                 waits(&mut state, index, 2, 1, 0);
             }
             assert_eq!(state.gate().as_deref(), Some(gate));
+        }
+    }
+
+    #[test]
+    fn a_shard_is_as_large_as_its_list_of_hosts() {
+        for count in 0..9 {
+            let state = State::new(4, hosts(count), false);
+            (0..4)
+                .for_each(|index| assert_eq!(state.size_of(index), state.hosts_of(index).len(), "{index} of {count}"));
         }
     }
 

@@ -152,7 +152,7 @@ impl<'a> Watch<'a> {
     fn rows(&self) -> Vec<Row> {
         let row = |(index, shard): (usize, &super::state::ShardState)| Row {
             shard: index,
-            hosts: self.state.hosts_of(index).len(),
+            hosts: self.state.size_of(index),
             state: match (&shard.done, &shard.lost, &shard.pod) {
                 (Some(_), _, _) => "done".to_owned(),
                 (None, Some(reason), _) => format!("lost: {reason}"),

@@ -71,7 +71,7 @@ func (s *standIn) syncPod(ctx context.Context, key string) (time.Duration, error
 	var status v1.PodStatus
 	var again time.Duration
 	if spec.processes {
-		if status, err = s.syncProcess(ctx, pod, spec, key); err != nil {
+		if status, again, err = s.syncProcess(ctx, pod, spec, key); err != nil {
 			return 0, err
 		}
 	} else {

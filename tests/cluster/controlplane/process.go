@@ -16,10 +16,14 @@ import (
 	"syscall"
 	"time"
 
+	authentication "k8s.io/api/authentication/v1"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 )
+
+// startAgain is how long after a command could not be started that is tried again.
+const startAgain = 2 * time.Second
 
 // process is the command of a pod's first container, run on this machine, with
 // its volumes as folders. There is no container around it: paths below a
@@ -219,16 +223,16 @@ func (s *standIn) fillVolumes(ctx context.Context, p *process, pod *v1.Pod) erro
 		case volume.DownwardAPI != nil:
 			err = p.fillDownward(folder, pod, volume.DownwardAPI.Items)
 		case volume.Secret != nil:
-			err = s.fillFrom(ctx, folder, pod, v1.VolumeProjection{Secret: &v1.SecretProjection{
+			err = s.fillFrom(ctx, p, folder, pod, v1.VolumeProjection{Secret: &v1.SecretProjection{
 				LocalObjectReference: v1.LocalObjectReference{Name: volume.Secret.SecretName}, Items: volume.Secret.Items,
 			}})
 		case volume.ConfigMap != nil:
-			err = s.fillFrom(ctx, folder, pod, v1.VolumeProjection{ConfigMap: &v1.ConfigMapProjection{
+			err = s.fillFrom(ctx, p, folder, pod, v1.VolumeProjection{ConfigMap: &v1.ConfigMapProjection{
 				LocalObjectReference: volume.ConfigMap.LocalObjectReference, Items: volume.ConfigMap.Items,
 			}})
 		case volume.Projected != nil:
 			for _, source := range volume.Projected.Sources {
-				err = errors.Join(err, s.fillFrom(ctx, folder, pod, source))
+				err = errors.Join(err, s.fillFrom(ctx, p, folder, pod, source))
 			}
 		case volume.HostPath != nil:
 			_ = os.Remove(folder)
@@ -243,7 +247,7 @@ func (s *standIn) fillVolumes(ctx context.Context, p *process, pod *v1.Pod) erro
 	return nil
 }
 
-func (s *standIn) fillFrom(ctx context.Context, folder string, pod *v1.Pod, source v1.VolumeProjection) error {
+func (s *standIn) fillFrom(ctx context.Context, p *process, folder string, pod *v1.Pod, source v1.VolumeProjection) error {
 	var data map[string][]byte
 	var items []v1.KeyToPath
 	var err error
@@ -254,8 +258,10 @@ func (s *standIn) fillFrom(ctx context.Context, folder string, pod *v1.Pod, sour
 	case source.ConfigMap != nil:
 		data, err = s.config(ctx, pod.Namespace, source.ConfigMap.Name)
 		items = source.ConfigMap.Items
+	case source.DownwardAPI != nil:
+		return p.fillDownward(folder, pod, source.DownwardAPI.Items)
 	case source.ServiceAccountToken != nil:
-		return nil
+		return s.fillToken(ctx, folder, pod, source.ServiceAccountToken)
 	default:
 		return errors.New("a stand-in does not know the kind of a projected volume")
 	}
@@ -277,6 +283,23 @@ func (s *standIn) fillFrom(ctx context.Context, folder string, pod *v1.Pod, sour
 		}
 	}
 	return nil
+}
+
+// fillToken writes a token of the pod's service account, which only the pod that it names may use.
+func (s *standIn) fillToken(ctx context.Context, folder string, pod *v1.Pod, source *v1.ServiceAccountTokenProjection) error {
+	request := &authentication.TokenRequest{Spec: authentication.TokenRequestSpec{
+		ExpirationSeconds: source.ExpirationSeconds,
+		BoundObjectRef:    &authentication.BoundObjectReference{Kind: "Pod", APIVersion: "v1", Name: pod.Name, UID: pod.UID},
+	}}
+	if source.Audience != "" {
+		request.Spec.Audiences = []string{source.Audience}
+	}
+	accounts := s.client.CoreV1().ServiceAccounts(pod.Namespace)
+	answer, err := accounts.CreateToken(ctx, pod.Spec.ServiceAccountName, request, metav1.CreateOptions{})
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(folder, path.Clean(source.Path)), []byte(answer.Status.Token), 0o600)
 }
 
 func (p *process) fillDownward(folder string, pod *v1.Pod, items []v1.DownwardAPIVolumeFile) error {
@@ -304,7 +327,7 @@ func (p *process) fillDownward(folder string, pod *v1.Pod, items []v1.DownwardAP
 
 // syncProcess brings the status of a pod whose command runs on this machine to what is so now, and starts it if it has
 // not run.
-func (s *standIn) syncProcess(ctx context.Context, pod *v1.Pod, spec *nodeSpec, key string) (v1.PodStatus, error) {
+func (s *standIn) syncProcess(ctx context.Context, pod *v1.Pod, spec *nodeSpec, key string) (v1.PodStatus, time.Duration, error) {
 	status := *pod.Status.DeepCopy()
 	run := s.attemptOf(pod, spec)
 	status.HostIP, status.HostIPs = spec.ip, []v1.HostIP{{IP: spec.ip}}
@@ -316,13 +339,13 @@ func (s *standIn) syncProcess(ctx context.Context, pod *v1.Pod, spec *nodeSpec, 
 		if status.Phase == v1.PodRunning {
 			// It ran under a stand-in before this one, and ended with it.
 			ends(&status, pod, run, 137)
-			return status, nil
+			return status, 0, nil
 		}
 		started, err := s.startProcess(ctx, pod, func() { s.queue.Add(key) })
 		if err != nil {
 			s.events.Event(pod, v1.EventTypeWarning, "FailedMount", err.Error())
 			waits(&status, pod, run, "ContainerCreating", err.Error())
-			return status, nil
+			return status, startAgain, nil
 		}
 		s.lock.Lock()
 		run.process = started
@@ -332,7 +355,7 @@ func (s *standIn) syncProcess(ctx context.Context, pod *v1.Pod, spec *nodeSpec, 
 		if volume.DownwardAPI != nil {
 			folder := filepath.Join(run.process.folder, "volumes", volume.Name)
 			if err := run.process.fillDownward(folder, pod, volume.DownwardAPI.Items); err != nil {
-				return status, err
+				return status, 0, err
 			}
 		}
 	}
@@ -341,7 +364,7 @@ func (s *standIn) syncProcess(ctx context.Context, pod *v1.Pod, spec *nodeSpec, 
 	} else {
 		runs(&status, pod, run)
 	}
-	return status, nil
+	return status, 0, nil
 }
 
 // endProcess ends a pod's command: at first it is asked, and after its grace period it is killed. It returns
