@@ -1,6 +1,6 @@
 //! Users and groups as a module that manages them needs them: every field, and whether `/etc` itself has it.
 
-use crate::{Error, Host, Probe};
+use crate::{Error, ErrorKind, FileKind, Host, Probe};
 
 /// A line of `/etc/passwd`. Source: `passwd(5)`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,6 +43,31 @@ impl Group {
         let members = members.split(',').filter(|member| !member.is_empty()).map(str::to_owned).collect();
         Some(Group { name: (*name).to_owned(), gid: gid.parse().ok()?, members })
     }
+}
+
+/// Refuses a path in an account's home that leads, by a link which the account could make, to what is not its own: whoever
+/// writes there with more rights would alter a file of somebody else, and might give it away.
+pub(crate) fn stays_own(host: &dyn Host, uid: u32, home: &str, path: &str) -> Result<(), Error> {
+    let Some(rest) = path.strip_prefix(home.trim_end_matches('/')).filter(|rest| rest.starts_with('/')) else {
+        return Ok(());
+    };
+    let mut reached = home.trim_end_matches('/').to_owned();
+    for name in rest.split('/').filter(|name| !name.is_empty()) {
+        reached.push('/');
+        reached.push_str(name);
+        let Some(found) = host.lstat(&reached)? else { return Ok(()) };
+        let its_own = found.uid == uid && uid != 0;
+        if found.kind == FileKind::Link && its_own && host.stat(&reached)?.is_none_or(|target| target.uid != uid) {
+            let target = host.read_link(&reached)?.unwrap_or_default();
+            return Err(Error::new(
+                ErrorKind::Host,
+                format!(
+                    "`{reached}` is a link of the user's own to `{target}`, which is not the user's: remove it first"
+                ),
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// The lines of a database in `/etc`.

@@ -8,7 +8,7 @@ use crate::owners::{Account, account_of};
 use crate::attributes::{Wanted, missing_parents};
 use crate::rewrite::{Rewrite, bare, lines_of};
 use crate::shared::{State, yes};
-use crate::{Change, Content, Error, ErrorKind, Host, Mode, Module, Plan, paths, transfer};
+use crate::{Change, Content, Error, ErrorKind, Host, Mode, Module, Plan, accounts, paths, transfer};
 
 /// Keep a key in a user's `authorized_keys` file, or keep it out.
 ///
@@ -68,6 +68,7 @@ impl Module for Args {
             Some(path) => paths::expand(host, path)?,
             None => format!("{}/.ssh/authorized_keys", account.home.trim_end_matches('/')),
         };
+        accounts::stays_own(host, account.uid, &account.home, &path)?;
         let path = if self.follow { paths::follow(host, &path)? } else { path };
         let given = self.given(host)?;
         let old = lines_of(&host.read(&path)?.unwrap_or_default());

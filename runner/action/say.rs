@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::Failure;
 use crate::execute::ItemRun;
 use crate::template;
-use crate::value::{Map, Str, Value};
+use crate::value::{Map, Value};
 
 /// Show a message or a variable.
 ///
@@ -45,7 +45,7 @@ pub(super) fn debug(run: &ItemRun<'_>, args: DebugArgs, raw: &Map) -> Result<Map
         (_, Some(var)) => {
             let name = if var.holds_template() { run.templar.value(var)? } else { var.clone() };
             let value = match &name {
-                Value::Str(text) => match run.templar.expression(&Str::template(text.as_str(), text.place)) {
+                Value::Str(text) => match run.templar.expression(text) {
                     Ok(value) => value,
                     Err(error) if error.undefined.is_some() => Value::str(format!("<< error 1 - {} >>", error.message)),
                     Err(error) => return Err(error.into()),

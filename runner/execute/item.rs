@@ -553,9 +553,11 @@ pub fn module(run: &ItemRun<'_>, name: &str, args: &Map, contents: &Contents) ->
 fn without_secrets(args: Map) -> Map {
     const SECRET: &[&str] = &["pass", "secret", "token", "private_key", "api_key"];
     const HIDDEN: &str = "VALUE_SPECIFIED_IN_NO_LOG_PARAMETER";
+    // An answer to debconf says by its type what it is.
+    let answers_password = args.get("vtype").is_some_and(|kind| kind.to_string() == "password");
     let is_secret = |key: &Value| {
         let key = key.to_string().to_ascii_lowercase();
-        SECRET.iter().any(|part| key.contains(part))
+        SECRET.iter().any(|part| key.contains(part)) || answers_password && matches!(&*key, "value" | "answer")
     };
     let shown = |(key, value): (Value, Value)| {
         let hide = is_secret(&key) && matches!(value, Value::Str(_));

@@ -2,7 +2,7 @@
 
 use super::Args;
 use crate::host::Put as _;
-use crate::accounts::User;
+use crate::accounts::{self, User};
 use crate::{Change, Error, Exec, Host, Plan, Probe};
 
 impl Args {
@@ -12,6 +12,9 @@ impl Args {
         let file = if file.starts_with('/') { file.to_owned() } else { format!("{}/{file}", user.home) };
         let public = format!("{file}.pub");
         plan.result.put("ssh_key_file", file.as_str());
+        for path in [&file, &public] {
+            accounts::stays_own(host, user.uid, &user.home, path)?;
+        }
         let made = host.applied().iter().any(|done| is_keygen(&done.change));
         if host.stat(&file)?.is_some() && (made || !self.force) {
             if let Some(bytes) = host.read(&public)? {
