@@ -159,16 +159,18 @@ impl Module for Args {
             // Whoever held the lock may have done part of it, or more.
             plan = self.wanted(host)?;
         }
-        let updated = host.applied().iter().any(|done| verb(&done.change) == Some("update"));
-        if self.works_on_packages() {
-            // As in Ansible: fresh lists alone are no change of a task about packages.
-            let quiet = |change: &Change| matches!(verb(change), Some("update" | "manual"));
-            let all = host.applied().iter().map(|done| &done.change).chain(&plan.changes);
-            if all.clone().next().is_some() && all.clone().all(|change| quiet(change) || is_touch(change)) {
-                plan.result.put("changed", false);
-            }
+        let all = || host.applied().iter().map(|done| &done.change).chain(&plan.changes);
+        let nothing_new = all().any(is_touch);
+        // As in Ansible: fresh lists alone are no change of a task about packages, and lists as they were are none at all.
+        let quiet = |change: &Change| match verb(change) {
+            Some("update") => nothing_new || self.works_on_packages(),
+            Some("manual") => self.works_on_packages(),
+            _ => is_touch(change),
+        };
+        if all().next().is_some() && all().all(quiet) {
+            plan.result.put("changed", false);
         }
-        plan.result.put("cache_updated", updated);
+        plan.result.put("cache_updated", is_updated(host) && !nothing_new);
         plan.result.put("cache_update_time", refreshed_s(host)?);
         Ok(plan)
     }
@@ -243,7 +245,11 @@ impl Args {
         }
         let due = self.update_due(host)?;
         if due {
-            plan.changes = self.update(host);
+            plan.changes = self.update();
+        } else if is_updated(host) && refreshed_s(host)? < host.started_s() as i64 {
+            // Nothing was new, and apt left the folder's time as it was; `cache_valid_time` counts from now on.
+            let now = host.started_s();
+            plan.changes = vec![Change::Touch { path: LISTS.into(), accessed_s: None, modified_s: Some(now) }];
         }
         match self.packages(host, &database, due) {
             Ok(more) => {
@@ -263,11 +269,10 @@ impl Args {
 
     fn update_due(&self, host: &dyn Host) -> Result<bool, Error> {
         let asked = self.update_cache.unwrap_or(self.cache_valid_time > 0);
-        let done = host.applied().iter().any(|done| verb(&done.change) == Some("update"));
-        Ok(asked && !done && (refreshed_s(host)? + self.cache_valid_time as i64) < host.started_s() as i64)
+        Ok(asked && !is_updated(host) && (refreshed_s(host)? + self.cache_valid_time as i64) < host.started_s() as i64)
     }
 
-    fn update(&self, host: &dyn Host) -> Vec<Change> {
+    fn update(&self) -> Vec<Change> {
         let options = [
             format!("Acquire::Retries={}", self.update_cache_retries),
             // What can't be fetched is an error and no warning; older versions don't know of it.
@@ -281,9 +286,7 @@ impl Args {
             argv.push("--allow-insecure-repositories".to_owned());
         }
         let exec = Change::Exec(command::exec(argv, self.lock_timeout));
-        // Where nothing was new, apt leaves the folder's time as it was.
-        let now = host.started_s();
-        vec![exec, Change::Touch { path: LISTS.into(), accessed_s: None, modified_s: Some(now) }]
+        vec![exec]
     }
 
     fn packages(&self, host: &dyn Host, database: &Database, due: bool) -> Result<Plan, Error> {
@@ -357,6 +360,11 @@ fn verb(change: &Change) -> Option<&str> {
         Some("apt-get" | "apt-mark") => exec.argv.iter().map(String::as_str).find(|word| VERBS.contains(word)),
         Some(_) | None => None,
     }
+}
+
+/// Whether this task has refreshed the lists.
+fn is_updated(host: &dyn Host) -> bool {
+    host.applied().iter().any(|done| verb(&done.change) == Some("update"))
 }
 
 fn is_touch(change: &Change) -> bool {
