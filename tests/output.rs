@@ -529,3 +529,43 @@ fn kill(child: &std::process::Child, signal: i32) {
     let sent = unsafe { libc::kill(child.id() as i32, signal) };
     assert_eq!(sent, 0);
 }
+
+/// Where all hosts go together a `meta` has its line like any task, and what `debug` shows of a variable its item.
+#[test]
+fn metas_are_named_and_a_variable_s_item_is_told() {
+    let project = Project::new("a ansible_connection=local\nb ansible_connection=local\n");
+    project.write(
+        "site.yml",
+        "
+- hosts: all
+  gather_facts: false
+  tasks:
+    - {name: at once, meta: flush_handlers}
+    - {meta: clear_facts}
+    - {name: perhaps, meta: end_host, when: inventory_hostname == 'nobody'}
+- hosts: a
+  gather_facts: false
+  strategy: free
+  tasks:
+    - {name: unseen, meta: flush_handlers}
+    - {debug: {var: item.n}, loop: [{n: 1}]}
+    - {debug: {msg: '{{ item.n }}'}, loop: [{n: 2}]}
+",
+    );
+    let stars = |title: &str| format!("{title} {}\n", "*".repeat(79 - title.len()));
+    let expected = [
+        stars("PLAY [all]"),
+        stars("TASK [at once]"),
+        stars("TASK [at once]"),
+        stars("TASK [meta]"),
+        stars("TASK [perhaps]") + "skipping: [a]\n",
+        stars("TASK [perhaps]") + "skipping: [b]\n",
+        stars("PLAY [a]"),
+        stars("TASK [debug]")
+            + "ok: [a] => (item={'n': 1}) => {\n    \"item\": {\n        \"n\": 1\n    },\n    \"item.n\": 1\n}\n",
+        stars("TASK [debug]") + "ok: [a] => (item={'n': 2}) => {\n    \"msg\": 2\n}\n",
+    ];
+    let ran = project.run(&["site.yml"]);
+    let told = ran.stdout.split("\nPLAY RECAP").next().unwrap_or_default();
+    assert_eq!(told.trim(), expected.join("\n").trim(), "{}", ran.stderr);
+}

@@ -4,7 +4,7 @@ use std::sync::{Arc, PoisonError};
 
 use super::strategy::{Batch, holds};
 use crate::playbook::{Keyword, Task};
-use crate::report::{Event, HostName, Outcome, Status};
+use crate::report::{Event, HostName, Outcome, Status, TaskInfo};
 use crate::value::Map;
 
 /// What of a play ends.
@@ -29,14 +29,16 @@ impl Batch<'_> {
             "end_play" | "end_batch" | "clear_host_errors" | "refresh_inventory" | "clear_facts"
         );
         let mut meant = Vec::new();
+        let mut told = None;
         for (nth, host) in group.iter().enumerate() {
-            if nth == 0 || !(for_all || task.is_handler) {
-                self.announce(task, host);
+            // Where each host goes its own way, only what comes of a task is told.
+            if (nth == 0 || !(for_all || task.is_handler)) && (self.announced.is_none() || task.is_handler) {
+                told = Some(self.announce(task, host));
             }
             match holds(self.world, self.play, task, host) {
                 Ok(true) if !for_all || meant.is_empty() => meant.push(host.clone()),
                 Ok(true) => {}
-                Ok(false) => self.skipped(task, &word, host),
+                Ok(false) => self.skipped(task, &word, host, told.as_ref()),
                 Err(message) => {
                     self.world.tell(Event::Error(message));
                     self.cursor(host).advance();
@@ -51,7 +53,7 @@ impl Batch<'_> {
         }
     }
 
-    fn skipped(&mut self, task: &Arc<Task>, word: &str, host: &HostName) {
+    fn skipped(&mut self, task: &Arc<Task>, word: &str, host: &HostName, told: Option<&Arc<TaskInfo>>) {
         let what = match word {
             "flush_handlers" => format!(", not running handlers for {host}"),
             "clear_facts" => format!(", not clearing facts and fact cache for {host}"),
@@ -74,7 +76,8 @@ impl Batch<'_> {
         result.insert("msg", message);
         result.insert("skipped", true);
         result.insert("skip_reason", reason);
-        let info = super::strategy::announce_quietly(self.world, self.play, task, host);
+        let info =
+            told.map_or_else(|| super::strategy::announce_quietly(self.world, self.play, task, host), Arc::clone);
         self.world.tell(Event::Result(Outcome {
             host: host.clone(),
             delegated: None,

@@ -44,7 +44,7 @@ pub struct Batch<'a> {
     /// What hosts are worked on in parallel with; a host alone needs none.
     pool: Option<rayon::ThreadPool>,
     /// Shared with other batches under the strategy `free`.
-    announced: Option<&'a Announced>,
+    pub(super) announced: Option<&'a Announced>,
     pub(super) stop: bool,
 }
 

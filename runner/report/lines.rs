@@ -77,7 +77,7 @@ impl<W: Write, E: Write> Lines<W, E> {
             Event::NoHosts => self.line("skipping: no hosts matched", Color::Skip),
             Event::NoHostsLeft => self.head("NO MORE HOSTS LEFT"),
             // No result of it follows.
-            Event::TaskStart(task) if task.kind == TaskKind::Handler && is_meta(task) => self.task(task),
+            Event::TaskStart(task) if is_meta(task) => self.task(task),
             // Tasks that an earlier run did for every host do not show.
             Event::TaskStart(_) | Event::Alive { .. } | Event::Asking(_) | Event::Replayed(_) | Event::Part(_) => {}
             Event::HostStart { task, .. } => self.task(task),
@@ -278,7 +278,9 @@ impl<W: Write, E: Write> Lines<W, E> {
         }
         if outcome.task.action.rsplit('.').next() == Some("debug") && outcome.status == Status::Ok {
             let item = outcome.result.get("ansible_loop_var").map(ToString::to_string);
-            for key in ["changed", "ansible_loop_var", "ansible_index_var"].into_iter().chain(item.as_deref()) {
+            // A message stands for itself; beside a variable, Ansible tells the item whose it is.
+            let item = item.as_deref().filter(|_| shown.contains_key("msg"));
+            for key in ["changed", "ansible_loop_var", "ansible_index_var"].into_iter().chain(item) {
                 shown.remove(key);
             }
         }
