@@ -9,6 +9,10 @@ use super::{Args, Mode, State, folder, refused};
 use crate::host::{Map, Put as _};
 use crate::{Change, Diff, Error, Exec, Host, Plan, Probe, Write};
 
+/// The systemd unit that runs it.
+pub(super) const SERVICE: &str = "crio";
+/// Where all its configuration is.
+pub(super) const FOLDER: &str = "/etc/crio";
 const OURS: &str = "/etc/crio/crio.conf.d/99-nvidia.toml";
 
 /// Waits until CRI-O answers.
@@ -21,15 +25,10 @@ done
 echo "CRI-O does not answer after $n seconds: see \`journalctl -u crio\`" >&2
 exit 1"#;
 
-/// Whether this host's containers are CRI-O's.
-pub(super) fn is_here(host: &dyn Host) -> Result<bool, Error> {
-    Ok(unit(host)?.is_some())
-}
-
 /// Returns whether CRI-O runs; `None` where it is not installed.
-fn unit(host: &dyn Host) -> Result<Option<bool>, Error> {
+pub(super) fn unit(host: &dyn Host) -> Result<Option<bool>, Error> {
     let output =
-        host.probe(&Probe::of(&["systemctl", "show", "--property=LoadState,ActiveState", "--no-pager", "crio"]))?;
+        host.probe(&Probe::of(&["systemctl", "show", "--property=LoadState,ActiveState", "--no-pager", SERVICE]))?;
     let value = |key: &str| output.stdout.lines().find_map(|line| line.strip_prefix(key)).unwrap_or_default();
     let loaded = output.rc == 0 && value("LoadState=") == "loaded";
     Ok(loaded.then(|| matches!(value("ActiveState="), "active" | "activating" | "reloading")))
@@ -51,7 +50,10 @@ fn view(host: &dyn Host, running: bool) -> Result<View, Error> {
     let text = Text::parse(&output.stdout)
         .map_err(|place| refused(format!("what `{}` prints is no valid TOML: {place}", argv.join(" "))))?;
     let runtime = text.get(&["crio", "runtime"]).map(value_of).unwrap_or_default();
-    let default = runtime.get("default_runtime").and_then(Value::as_str).unwrap_or_default().to_owned();
+    // What the program prints of its files has every setting that is as by default in a comment.
+    let in_comment = || output.stdout.lines().find_map(|line| line.strip_prefix("# default_runtime = "));
+    let default = runtime.get("default_runtime").and_then(Value::as_str).or_else(in_comment).unwrap_or_default();
+    let default = default.trim_matches('"').to_owned();
     let runtimes = runtime.get("runtimes").and_then(Value::as_object).cloned().unwrap_or_default();
     Ok(View { default, runtimes })
 }
@@ -74,7 +76,7 @@ pub(super) fn plan(args: &Args, host: &dyn Host) -> Result<Plan, Error> {
                 return Err(refused(format!("`{binary}` is not on this host: install nvidia-container-toolkit first")));
             }
             let note = folder::note(folder::made(host, OURS)?);
-            let text = format!("{HEADER}{note}{}", text(args, &view)?);
+            let text = format!("{HEADER}{note}{}", text(args, &view, running)?);
             if present.as_deref().is_some_and(|bytes| !bytes.starts_with(HEADER.as_bytes())) {
                 return Err(refused(format!(
                     "`{OURS}` is not of this module, and does not give CRI-O the runtime `{name}` as \
@@ -117,11 +119,12 @@ fn satisfied(args: &Args, view: &View) -> bool {
 }
 
 /// Returns the file's text: the default runtime's table with another program.
-fn text(args: &Args, view: &View) -> Result<String, Error> {
+fn text(args: &Args, view: &View, running: bool) -> Result<String, Error> {
     let base = args.inherit.as_deref().unwrap_or(&view.default);
     let Some(table) = view.runtimes.get(base).and_then(Value::as_object) else {
         let names: Vec<&str> = view.runtimes.keys().map(String::as_str).collect();
-        return Err(refused(format!("CRI-O has no runtime `{base}` to inherit from, it has {}", names.join(", "))));
+        let hint = if running { "" } else { "; start CRI-O first where `{base}` is one of its own" };
+        return Err(refused(format!("CRI-O has no runtime `{base}` to inherit from, it has {}{hint}", names.join(", "))));
     };
     let kind = table.get("runtime_type").and_then(Value::as_str).unwrap_or_default();
     if !matches!(kind, "" | "oci") {
@@ -149,7 +152,7 @@ fn restart(args: &Args, running: bool) -> Vec<Change> {
         return Vec::new();
     }
     let exec = |words: &[&str]| Change::Exec(Exec { timeout_s: Some(120), ..Exec::of(words) });
-    vec![exec(&["systemctl", "restart", "crio"]), exec(&["sh", "-c", WAIT])]
+    vec![exec(&["systemctl", "restart", SERVICE]), exec(&["sh", "-c", WAIT])]
 }
 
 fn told(plan: Plan, host: &dyn Host, view: &View) -> Plan {

@@ -1,7 +1,7 @@
 //! Files that another program generates: which one is the right one to edit instead, and programs that have one.
 
-use super::daemon::USUAL_CONFIG;
-use super::{Args, crio, k0s, microk8s, rancher};
+use super::daemon::{self, Service, USUAL_CONFIG};
+use super::{Args, crio, k0s, microk8s, rancher, refused};
 use crate::{Error, ErrorKind, Host, Plan};
 
 const K3S: &str = "k3s generates its containerd's configuration at every start and finds nvidia-container-runtime by \
@@ -31,10 +31,57 @@ pub(super) fn plan(args: &Args, host: &dyn Host) -> Result<Option<Plan>, Error> 
     if microk8s::is_here(host)? {
         return microk8s::plan(args, host).map(Some);
     }
-    if host.stat(USUAL_CONFIG)?.is_none() && crio::is_here(host)? {
+    if belongs_to_crio(args, host)? {
         return crio::plan(args, host).map(Some);
     }
     Ok(None)
+}
+
+/// Files that say where a kubelet finds its container runtime; one that is named earlier overrules the others. Source:
+/// kubeadm, whose flags go before the configuration.
+const KUBELET: [&str; 5] = [
+    "/etc/default/kubelet",
+    "/etc/sysconfig/kubelet",
+    "/var/lib/kubelet/kubeadm-flags.env",
+    "/var/lib/kubelet/instance-config.yaml",
+    "/var/lib/kubelet/config.yaml",
+];
+
+/// Whether the host's pods are CRI-O's where containerd may be installed, too: the user's word counts, then the
+/// kubelet's, then which of both runs.
+fn belongs_to_crio(args: &Args, host: &dyn Host) -> Result<bool, Error> {
+    let has_config = host.stat(USUAL_CONFIG)?.is_some();
+    if has_config && host.stat(crio::FOLDER)?.is_none() {
+        return Ok(false);
+    }
+    let Some(runs) = crio::unit(host)? else { return Ok(false) };
+    if args.service == crio::SERVICE {
+        return Ok(true);
+    }
+    for path in KUBELET {
+        if let Some(endpoint) = host.read(path)?.and_then(|bytes| endpoint_in(&String::from_utf8_lossy(&bytes))) {
+            return Ok(endpoint.contains("crio"));
+        }
+    }
+    match (runs, daemon::service(host, &args.service)?) {
+        (true, Service::Running) => Err(refused(format!(
+            "CRI-O and `{}` both run here, and no kubelet's files say which of them starts pods: stop the other, or name \
+            it: `service: crio`, or `config: {USUAL_CONFIG}` for containerd",
+            args.service
+        ))),
+        (true, Service::Stopped) | (_, Service::Unknown) => Ok(true),
+        (false, Service::Running) => Ok(false),
+        (false, Service::Stopped) => Ok(!has_config),
+    }
+}
+
+/// Returns the address of `--container-runtime-endpoint=…` or `containerRuntimeEndpoint: …`.
+fn endpoint_in(text: &str) -> Option<String> {
+    let lines = text.lines().filter(|line| !line.trim_start().starts_with('#'));
+    let rests = lines.filter_map(|line| ["container-runtime-endpoint", "containerRuntimeEndpoint"].iter().find_map(|key| Some(line.split_once(key)?.1)));
+    let is_edge = |c: char| c.is_whitespace() || matches!(c, '=' | '"' | '\'');
+    let addresses = rests.map(|rest| rest.trim_start_matches(|c| c == ':' || is_edge(c)).split(is_edge).next().unwrap_or_default());
+    addresses.filter(|address| !address.is_empty()).last().map(str::to_owned)
 }
 
 /// Refuses a file that is generated or a template.
@@ -77,6 +124,19 @@ pub(super) fn refuse_generated(path: &str, text: &str) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_kubelet_s_runtime_is_found() {
+        for (text, found) in [
+            ("KUBELET_KUBEADM_ARGS=\"--container-runtime-endpoint=unix:///run/crio/crio.sock --v=2\"\n", Some("unix:///run/crio/crio.sock")),
+            ("X='--a --container-runtime-endpoint unix:///run/containerd/containerd.sock'", Some("unix:///run/containerd/containerd.sock")),
+            ("kind: KubeletConfiguration\ncontainerRuntimeEndpoint: \"unix:///var/run/crio/crio.sock\"\nx: y\n", Some("unix:///var/run/crio/crio.sock")),
+            ("# containerRuntimeEndpoint: unix:///run/crio/crio.sock\ncontainerRuntimeEndpoint: \"\"\n", None),
+            ("KUBELET_EXTRA_ARGS=\n", None),
+        ] {
+            assert_eq!(endpoint_in(text).as_deref(), found, "{text}");
+        }
+    }
 
     #[test]
     fn names_the_right_file() {

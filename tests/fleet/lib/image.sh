@@ -12,11 +12,16 @@ variant_table() {
 bookworm        bookworm  -                                         Debian 12, containerd 1.6.20
 trixie          trixie    -                                         Debian 13, containerd 1.7.24
 containerd-1.7  bookworm  github.com/containerd/containerd@v1.7.35     Debian 12 with containerd 1.7.35 and its default configuration
+containerd-2.1  bookworm  github.com/containerd/containerd/v2@v2.1.9   the same with 2.1.9
 containerd-2.2  bookworm  github.com/containerd/containerd/v2@v2.2.9   the same with 2.2.9
 containerd-2.3  bookworm  github.com/containerd/containerd/v2@v2.3.7   the same with 2.3.7
 containerd-2.4  bookworm  github.com/containerd/containerd/v2@v2.4.2   the same with 2.4.2
+<<<<<<< HEAD
 rocky           bookworm  rpm/dnf                                   Debian 12 under the name of Rocky Linux 9: dnf and rpm, no apt
 suse            bookworm  rpm/zypper                                Debian 12 under the name of openSUSE Leap 15: zypper and rpm, no apt
+=======
+cri-o           bookworm  github.com/cri-o/cri-o@v1.34.0               Debian 12 with CRI-O 1.34.0; containerd does not run
+>>>>>>> 7081df3 (Tell CRI-O's nodes from containerd's where both are installed, proven on a real CRI-O)
 TABLE
 }
 need_variant() { [[ $(variant_table) =~ (^|$'\n')$1\  ]] || die "unknown variant \`$1\`; known: $(variant_table | awk '{ printf "%s ", $1 }')"; }
@@ -27,20 +32,34 @@ variant_manager() { variant_table | awk -v name="$1" '$1 == name && sub("^rpm/",
 image_dir() { # SUITE
     echo "$CACHE/image-$1-$( (echo "$IMAGE_PACKAGES $OPERATOR_PASSWORD $CRI_TOOLS"; declare -f build_image build_container_image) | digest)"
 }
-containerd_dir() { # MODULE@VERSION
-    echo "$CACHE/containerd-${1##*@v}-$(declare -f build_containerd | digest)"
+# The container runtime that lies over Debian's.
+runtime_dir() { # MODULE@VERSION
+    local name=containerd
+    [[ $1 != */cri-o@* ]] || name=crio
+    echo "$CACHE/$name-${1##*@v}-$(declare -f "build_$name" | digest)"
 }
 # The layers below a host's face, as overlayfs takes them.
 variant_layers() { # VARIANT
     local module manager
     module=$(variant_module "$1")
+<<<<<<< HEAD
     manager=$(variant_manager "$1")
     [ -z "$module" ] || printf '%s:' "$(containerd_dir "$module")"
     [ -z "$manager" ] || printf '%s:' "$(rpm_image_dir "$manager")"
+=======
+    [ -z "$module" ] || printf '%s:' "$(runtime_dir "$module")"
+>>>>>>> 7081df3 (Tell CRI-O's nodes from containerd's where both are installed, proven on a real CRI-O)
     image_dir "$(variant_suite "$1")"
 }
-# Prints where usr/bin/containerd of a variant is.
+# Prints where usr/bin/containerd of a variant is; of `all`, a line for each.
 containerd_folder() { # VARIANT
+    local variant
+    if [ "$1" = all ]; then
+        for variant in $(variant_table | awk '$1 != "cri-o" { print $1 }'); do
+            (containerd_folder "$variant")
+        done
+        return
+    fi
     need_root
     need_variant "$1"
     build_all "$1" >&2
@@ -76,7 +95,11 @@ build_all() { # VARIANT…
         need_variant "$variant"
         cached "$(image_dir "$(variant_suite "$variant")")" build_image "$(variant_suite "$variant")"
         module=$(variant_module "$variant")
-        [ -z "$module" ] || cached "$(containerd_dir "$module")" build_containerd "$module"
+        case $module in
+            '') ;;
+            */cri-o@*) cached "$(runtime_dir "$module")" build_crio "$module" ;;
+            *) cached "$(runtime_dir "$module")" build_containerd "$module" ;;
+        esac
     done
     cached "$(toolkit_dir)" build_toolkit
     cached "$(repo_dir)" build_repo
@@ -167,6 +190,45 @@ build_containerd() { # DIRECTORY MODULE@VERSION
     CGO_ENABLED=0 go_build "$2" "$1/usr/bin" ./cmd/containerd ./cmd/containerd-shim-runc-v2 ./cmd/ctr
     mkdir -p "$1/etc/containerd"
     "$1/usr/bin/containerd" config default >"$1/etc/containerd/config.toml"
+}
+
+# CRI-O with what Debian has for it: its monitor, and skopeo to bring images in, as no registry is in reach.
+build_crio() { # DIRECTORY MODULE@VERSION
+    local root=$1 work folder file
+    say "building ${2##*/}"
+    CGO_ENABLED=1 go_build "$2" "$root/usr/bin" -tags 'containers_image_openpgp exclude_graphdriver_btrfs btrfs_noversion' ./cmd/crio
+    work=$(mktemp -d)
+    folder=$(cd "$work" && go mod download -json "$2" | sed -n 's/^\t"Dir": "\(.*\)",\?$/\1/p')
+    cc -std=c99 -Os -static -o "$root/usr/bin/pinns" "$folder"/pinns/src/*.c
+    (cd "$work" && apt-get download -q conmon libglib2.0-0 skopeo libgpgme11 libassuan0 libdevmapper1.02.1 libsubid4) \
+        >"$CACHE/crio.log" 2>&1 || { tail -5 "$CACHE/crio.log" >&2; return 1; }
+    for file in "$work"/*.deb; do dpkg-deb -x "$file" "$work/root"; done
+    # `/lib` is a link on the host.
+    [ ! -d "$work/root/lib" ] || cp -a "$work/root/lib" "$work/root/usr/"
+    cp -a "$work/root/usr" "$root/"
+    rm -rf "$work"
+
+    mkdir -p "$root"/etc/{crio/crio.conf.d,containers,systemd/system/multi-user.target.wants}
+    echo '{"default": [{"type": "insecureAcceptAnything"}]}' >"$root/etc/containers/policy.json"
+    printf '[crio.runtime]\ndefault_runtime = "runc"\n\n[crio.runtime.runtimes.runc]\nruntime_path = "/usr/sbin/runc"\nruntime_root = "/run/runc"\nmonitor_path = "/usr/bin/conmon"\n' \
+        >"$root/etc/crio/crio.conf.d/10-crio.conf"
+    # A host's disk is an overlay already.
+    printf '[crio]\nstorage_driver = "vfs"\n\n[crio.runtime]\ndisable_hostport_mapping = true\n' >"$root/etc/crio/crio.conf.d/20-lab.conf"
+    cat >"$root/etc/systemd/system/crio.service" <<'UNIT'
+[Unit]
+Description=Container Runtime Interface for OCI (CRI-O)
+[Service]
+Type=notify
+# A lab host may not give its containers another oom_score_adj, and CRI-O leaves that out where it is told this.
+Environment=_CRIO_ROOTLESS=1
+ExecStart=/usr/bin/crio
+Restart=on-abnormal
+[Install]
+WantedBy=multi-user.target
+UNIT
+    ln -s ../crio.service "$root/etc/systemd/system/multi-user.target.wants/crio.service"
+    ln -s /dev/null "$root/etc/systemd/system/containerd.service"
+    printf 'runtime-endpoint: unix:///run/crio/crio.sock\nimage-endpoint: unix:///run/crio/crio.sock\ntimeout: 20\n' >"$root/etc/crictl.yaml"
 }
 
 # An OCI image that holds busybox, as an archive for `ctr images import`. It serves as pause image too.
