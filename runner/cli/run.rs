@@ -226,7 +226,11 @@ fn carry_out(args: RunArguments, given: Option<Given>) -> Result<u8, Problem> {
     let about = About { playbooks: playbooks.collect(), check: settings.run.check };
     let (mut reporting, mut run) = (output::reporting(args.output, &settings, about.clone())?, settings.run);
     if let Some(given) = given {
-        reporting.format = given.format;
+        let configured =
+            settings.config.flag(&["ANSIBLE_LOAD_CALLBACK_PLUGINS"], "defaults", "bin_ansible_callbacks", false)?;
+        if given.format != Format::Minimal || !configured {
+            reporting.format = given.format;
+        }
     }
     if run.shard.is_some() {
         reporting.format = Format::Part;

@@ -8,9 +8,10 @@ use super::config::Config;
 use super::run_args::RunArguments;
 use super::{Problem, connect, extra_vars, unfollowed, vault_passwords};
 use crate::execute::{Gathering, RunOptions, SendAhead, Shard, Strangers};
-use crate::inventory::Reading;
+use crate::inventory::{Enabled, GroupNames, Plugin, Reading};
 use crate::playbook::{Keyword, Options, words};
 use crate::source::Diagnostic;
+use crate::value::Map;
 use crate::vars::FactCache;
 
 /// How many hosts are worked on at once unless somebody says otherwise: threads wait on sockets, not on cores.
@@ -72,12 +73,7 @@ pub fn gather(args: &RunArguments) -> Result<Settings, Problem> {
     let extra_vars = Arc::new(extra_vars::read(&reach.extra_vars, &vault)?);
     let inventory = inventories(&config, reach.inventory.clone());
     let get = |variables: &[&str], section: &str, key: &str| config.get(variables, section, key);
-    let number = |text: Option<String>, what: &str, usual: f64| match text {
-        None => Ok(usual),
-        Some(text) => {
-            text.trim().parse::<f64>().map_err(|_| Problem::usage(format!("{what} is `{text}`, not a number")))
-        }
-    };
+    let number = number_of;
     let problems = unfollowed::check(&config);
     let forks = match reach.forks {
         Some(forks) => forks,
@@ -114,7 +110,7 @@ pub fn gather(args: &RunArguments) -> Result<Settings, Problem> {
         limit,
         extra_vars: extra_vars.clone(),
         inventory_sources: inventory.clone(),
-        inventory_reading: reading(&config)?,
+        inventory_reading: reading(&config, &extra_vars)?,
         config_file: config.path.clone(),
         folder: folder.map_or_else(|| PathBuf::from("."), Path::to_owned),
         start_at_task: args.start_at_task.clone(),
@@ -171,6 +167,16 @@ fn shard(args: &RunArguments) -> Result<Option<Shard>, Problem> {
     shard.transpose().map_err(|message| Problem::usage(format!("`--shard`: {message}")))
 }
 
+/// Returns the number that a setting is, or what it is where nobody set it.
+fn number_of(text: Option<String>, what: &str, usual: f64) -> Result<f64, Problem> {
+    match text {
+        None => Ok(usual),
+        Some(text) => {
+            text.trim().parse::<f64>().map_err(|_| Problem::usage(format!("{what} is `{text}`, not a number")))
+        }
+    }
+}
+
 /// Refuses a setting whose value is none of the words that are known.
 fn one_of(
     config: &Config,
@@ -186,7 +192,7 @@ fn one_of(
 }
 
 /// Returns how inventories are read.
-pub fn reading(config: &Config) -> Result<Reading, Problem> {
+pub fn reading(config: &Config, extra_vars: &Arc<Map>) -> Result<Reading, Problem> {
     let how = one_of(config, "ANSIBLE_HASH_BEHAVIOUR", "defaults", "hash_behaviour", &["replace", "merge"])?;
     let list = |variable: &str, key: &str, old: &str| {
         let text = config.get(&[variable], "inventory", key).or_else(|| config.get(&[], "defaults", old));
@@ -196,12 +202,59 @@ pub fn reading(config: &Config) -> Result<Reading, Problem> {
     };
     let patterns: Vec<String> =
         list("ANSIBLE_INVENTORY_IGNORE_REGEX", "ignore_patterns", "inventory_ignore_patterns").unwrap_or_default();
+    let (enabled, warnings) = enabled_plugins(config);
     let compiled =
         patterns.iter().map(|pattern| fancy_regex::Regex::new(pattern).map(Arc::new)).collect::<Result<_, _>>();
     Ok(Reading {
         merge: how.as_deref() == Some("merge"),
         ignored_endings: list("ANSIBLE_INVENTORY_IGNORE", "ignore_extensions", "inventory_ignore_extensions"),
         ignored_names: compiled.map_err(|error| Problem::usage(format!("`ignore_patterns`: {error}")))?,
+        enabled,
+        group_names: group_names(config)?,
+        silent_scripts: !config.flag(
+            &["ANSIBLE_INVENTORY_PLUGIN_SCRIPT_STDERR"],
+            "inventory_plugin_script",
+            "always_show_stderr",
+            true,
+        )?,
+        extra_vars: extra_vars.clone(),
+        // One that is not supported is refused where facts are kept.
+        fact_cache: fact_cache(config, &number_of).unwrap_or_default(),
+        warnings,
+    })
+}
+
+/// Returns the inventory plugins that may read sources, and warnings of those that are not here.
+fn enabled_plugins(config: &Config) -> (Enabled, Vec<Diagnostic>) {
+    const WHERE: (&[&str], &str, &str) = (&["ANSIBLE_INVENTORY_ENABLED"], "inventory", "enable_plugins");
+    let text = config.get(WHERE.0, WHERE.1, WHERE.2).unwrap_or_default();
+    let (mut plugins, mut warnings) = (Vec::new(), Vec::new());
+    for name in text.split([',', '\n']).map(str::trim).filter(|name| !name.is_empty()) {
+        match Plugin::named(name) {
+            Some(plugin) => plugins.push(plugin),
+            None => {
+                let (place, setting) = config.origin(WHERE.0, WHERE.1, WHERE.2);
+                let message =
+                    format!("`{setting}` names the inventory plugin `{name}`, which is not here and is passed over");
+                let problem = Diagnostic::warning(place, message);
+                warnings.push(match Plugin::nearest(name) {
+                    Some(meant) => problem.help(format!("did you mean `{meant}`?")),
+                    None => problem,
+                });
+            }
+        }
+    }
+    (Enabled::new(plugins), warnings)
+}
+
+fn group_names(config: &Config) -> Result<GroupNames, Problem> {
+    let known = ["always", "never", "ignore", "silently"];
+    let (variable, key) = ("ANSIBLE_TRANSFORM_INVALID_GROUP_CHARS", "force_valid_group_names");
+    Ok(match one_of(config, variable, "defaults", key, &known)?.as_deref() {
+        Some("always") => GroupNames::Changed,
+        Some("never") => GroupNames::Told,
+        Some("silently") => GroupNames::ChangedSilently,
+        Some(_) | None => GroupNames::Kept,
     })
 }
 

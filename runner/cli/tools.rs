@@ -30,7 +30,10 @@ pub fn inventory(args: InventoryArguments) -> Result<u8, Problem> {
     let extra = extra_vars::read(&args.extra_vars, &vault)?;
     let sources = settings::inventories(&config, args.inventory);
     let playbooks: Vec<PathBuf> = args.playbook_dir.into_iter().collect();
-    let (inventory, mut problems) = inventory::read(&sources, &playbooks, &settings::reading(&config)?, &vault);
+    let (inventory, mut problems) = {
+        let reading = settings::reading(&config, &std::sync::Arc::new(extra.clone()))?;
+        inventory::read(&sources, &playbooks, &reading, &vault)
+    };
     problems.splice(0..0, unfollowed::check(&config));
     report::show_diagnostics(&problems);
     if problems.iter().any(|problem| problem.severity == Severity::Error) {

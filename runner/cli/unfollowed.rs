@@ -35,13 +35,6 @@ const REFUSED: &[Setting] = &[
     },
     Setting {
         section: "defaults",
-        key: "force_valid_group_names",
-        variable: "ANSIBLE_TRANSFORM_INVALID_GROUP_CHARS",
-        usual: &["never", "ignore", "no", "false"],
-        help: "groups keep the names that they are given",
-    },
-    Setting {
-        section: "defaults",
         key: "jinja2_extensions",
         variable: "ANSIBLE_JINJA2_EXTENSIONS",
         usual: &["jinja2.ext.do", "jinja2.ext.loopcontrols", "jinja2.ext.do,jinja2.ext.loopcontrols"],
@@ -107,7 +100,7 @@ const KNOWN: &[(&str, &str)] = &[
          deprecation_warnings devel_warning display_args_to_stdout display_failed_stderr display_ok_hosts \
          display_skipped_hosts display_traceback doc_fragment_plugins duplicate_dict_key editor enable_task_debugger \
          error_on_missing_handler executable fact_caching fact_caching_connection fact_caching_prefix \
-         fact_caching_timeout facts_modules filter_plugins force_color force_handlers forks gathering \
+         fact_caching_timeout facts_modules filter_plugins force_color force_handlers force_valid_group_names forks gathering \
          hash_behaviour home host_key_checking httpapi_plugins inject_facts_as_vars internal_poll_interval \
          interpreter_python invalid_task_attribute_failed inventory inventory_ignore_extensions \
          inventory_ignore_patterns inventory_plugins jinja2_native keep_remote_files library local_tmp \

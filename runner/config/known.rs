@@ -27,7 +27,7 @@ pub enum Usual {
     /// Nothing.
     Nothing,
     /// Texts parted by commas.
-    Texts,
+    Texts(&'static [&'static str]),
     /// Folders parted by colons.
     Paths(&'static [&'static str]),
 }
@@ -84,8 +84,10 @@ settings! {
         "How many hosts are worked on at once.";
     DEFAULT_GATHERING defaults.gathering [ANSIBLE_GATHERING] Text("implicit"),
         "When facts are gathered: implicit, explicit or smart.";
-    DEFAULT_HOST_LIST defaults.inventory [ANSIBLE_INVENTORY] Texts,
+    DEFAULT_HOST_LIST defaults.inventory [ANSIBLE_INVENTORY] Texts(&[]),
         "The inventories.";
+    DEFAULT_LOAD_CALLBACK_PLUGINS defaults.bin_ansible_callbacks [ANSIBLE_LOAD_CALLBACK_PLUGINS] Flag(false),
+        "Show what single modules do as `stdout_callback` says, too.";
     DEFAULT_MODULE_PATH defaults.library [ANSIBLE_LIBRARY]
         Paths(&["~/.ansible/plugins/modules", "/usr/share/ansible/plugins/modules"]),
         "Folders in which modules of your own are looked for.";
@@ -110,7 +112,7 @@ settings! {
         "The id of the password that encrypts, where several are given.";
     DEFAULT_VAULT_IDENTITY defaults.vault_identity [ANSIBLE_VAULT_IDENTITY] Text("default"),
         "The id of passwords that are given without one.";
-    DEFAULT_VAULT_IDENTITY_LIST defaults.vault_identity_list [ANSIBLE_VAULT_IDENTITY_LIST] Texts,
+    DEFAULT_VAULT_IDENTITY_LIST defaults.vault_identity_list [ANSIBLE_VAULT_IDENTITY_LIST] Texts(&[]),
         "Vault passwords, as ID@SOURCE.";
     DEFAULT_VAULT_ID_MATCH defaults.vault_id_match [ANSIBLE_VAULT_ID_MATCH] Flag(false),
         "Open a vaulted text by passwords of its own id alone.";
@@ -130,18 +132,23 @@ settings! {
         "A handler that is notified and is not there is an error.";
     HOST_KEY_CHECKING defaults.host_key_checking [ANSIBLE_HOST_KEY_CHECKING] Flag(true),
         "Check the keys of hosts.";
+    INVENTORY_ENABLED inventory.enable_plugins [ANSIBLE_INVENTORY_ENABLED]
+        Texts(&["host_list", "script", "auto", "yaml", "ini", "toml"]),
+        "The inventory plugins that may read sources, in the order in which they are asked.";
     PAGER defaults.pager [ANSIBLE_PAGER PAGER] Text("less"),
         "The pager for vaulted files.";
     SHOW_CUSTOM_STATS defaults.show_custom_stats [ANSIBLE_SHOW_CUSTOM_STATS] Flag(false),
         "Show what `set_stats` gathered.";
-    TAGS_RUN tags.run [ANSIBLE_RUN_TAGS] Texts,
+    TAGS_RUN tags.run [ANSIBLE_RUN_TAGS] Texts(&[]),
         "Run tasks with these tags alone.";
-    TAGS_SKIP tags.skip [ANSIBLE_SKIP_TAGS] Texts,
+    TAGS_SKIP tags.skip [ANSIBLE_SKIP_TAGS] Texts(&[]),
         "Leave out tasks with these tags.";
     TASK_DEBUGGER_IGNORE_ERRORS defaults.task_debugger_ignore_errors [ANSIBLE_TASK_DEBUGGER_IGNORE_ERRORS] Flag(true),
         "A failure that is ignored opens no debugger.";
     TASK_TIMEOUT defaults.task_timeout [ANSIBLE_TASK_TIMEOUT] Number(0),
         "Seconds that a task may take; 0 is no limit.";
+    TRANSFORM_INVALID_GROUP_CHARS defaults.force_valid_group_names [ANSIBLE_TRANSFORM_INVALID_GROUP_CHARS] Text("never"),
+        "Names of groups that are no names of variables: never or ignore keeps them, always and silently change them.";
     VAULT_ENCRYPT_SALT defaults.vault_encrypt_salt [ANSIBLE_VAULT_ENCRYPT_SALT] Nothing,
         "The salt of what is encrypted; by chance when absent.";
 }
@@ -163,7 +170,7 @@ impl Setting {
             Usual::Flag(_) => "boolean",
             Usual::Number(_) => "integer",
             Usual::Text(_) | Usual::Nothing => "string",
-            Usual::Texts => "list",
+            Usual::Texts(_) => "list",
             Usual::Paths(_) => "pathlist",
         }
     }
@@ -188,7 +195,7 @@ impl Config {
             Usual::Number(number) => (*number).into(),
             Usual::Text(text) => (*text).into(),
             Usual::Nothing => Value::Null,
-            Usual::Texts => Vec::<Value>::new().into(),
+            Usual::Texts(texts) => texts.iter().map(|text| Value::from(*text)).collect::<Vec<_>>().into(),
             Usual::Paths(paths) => paths.iter().map(here).collect::<Vec<Value>>().into(),
         }
     }
@@ -205,7 +212,8 @@ impl Config {
             (Usual::Number(usual), text) => text.and_then(|text| text.trim().parse().ok()).unwrap_or(*usual).into(),
             (Usual::Text(usual), text) => text.unwrap_or_else(|| (*usual).to_owned()).into(),
             (Usual::Nothing, text) => text.map_or(Value::Null, Value::from),
-            (Usual::Texts, text) => listed(&text.unwrap_or_default(), ',').into(),
+            (Usual::Texts(usual), None) => usual.iter().map(|text| Value::from(*text)).collect::<Vec<_>>().into(),
+            (Usual::Texts(_), Some(text)) => listed(&text, ',').into(),
             (Usual::Paths(usual), _) => {
                 let usual = || usual.iter().map(|path| crate::execute::home_expanded(PathBuf::from(path))).collect();
                 let paths = self.paths(variables, section, key).unwrap_or_else(usual);

@@ -28,6 +28,7 @@ pub fn compatibility() -> Vec<(&'static str, String)> {
         ("filters", names(template::filter_names(), FILTERS, "filters")),
         ("tests", names(template::test_names(), TESTS, "tests")),
         ("lookups", names(template::lookup_names(), LOOKUPS, "lookups")),
+        ("inventories", inventories()),
         ("settings", settings()),
     ]
 }
@@ -50,6 +51,13 @@ fn keywords() -> String {
         text.push_str(&format!("| `{keyword}` | {of} |\n"));
     }
     text
+}
+
+/// Returns the inventory plugins.
+fn inventories() -> String {
+    let mut names = crate::inventory::plugin_names();
+    names.sort_unstable();
+    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(" ") + "\n"
 }
 
 /// Returns the names that there are, and which of Ansible's there are not.
@@ -75,7 +83,8 @@ fn settings() -> String {
             Usual::Flag(flag) => if *flag { "yes" } else { "no" }.to_owned(),
             Usual::Number(number) => number.to_string(),
             Usual::Text(text) => format!("`{text}`"),
-            Usual::Nothing | Usual::Texts => String::new(),
+            Usual::Nothing | Usual::Texts([]) => String::new(),
+            Usual::Texts(texts) => format!("`{}`", texts.join(", ")),
             Usual::Paths(paths) => format!("`{}`", paths.join(":")),
         };
         let variables: Vec<String> = variables.iter().map(|name| format!("`{name}`")).collect();

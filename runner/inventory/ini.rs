@@ -41,7 +41,7 @@ fn begin(inventory: &mut Inventory, line: &str, place: Place) -> Result<Section,
         return Err(Diagnostic::error(place, format!("`{line}` is no section: expected `[group]`")));
     };
     let (name, kind) = inner.split_once(':').unwrap_or((inner, ""));
-    let name = name.trim().to_owned();
+    let name = inventory.safe(name.trim());
     let section = match kind {
         "" => Section::Hosts(name.clone()),
         "children" => Section::Children(name.clone()),
@@ -104,7 +104,7 @@ fn word_place(line: &str, word: &str, place: Place) -> Place {
 }
 
 /// Splits `host:22`; an IPv6 address keeps its colons unless it stands in brackets.
-fn host_and_port(word: &str) -> (&str, Option<i64>) {
+pub(super) fn host_and_port(word: &str) -> (&str, Option<i64>) {
     if let Some((address, port)) = word.strip_prefix('[').and_then(|rest| rest.split_once("]:"))
         && address.matches(':').count() > 2
     {
@@ -125,7 +125,8 @@ fn child(inventory: &mut Inventory, group: &str, line: &str, place: Place) -> Re
         let message = format!("`{name}` is no group: a section of children names one group a line");
         return Err(Diagnostic::error(place, message));
     }
-    inventory.nest(group, name).map_err(|message| Diagnostic::error(place, message))
+    let name = inventory.safe(name);
+    inventory.nest(group, &name).map_err(|message| Diagnostic::error(place, message))
 }
 
 fn variable(inventory: &mut Inventory, group: &str, line: &str, place: Place) -> Result<(), Diagnostic> {

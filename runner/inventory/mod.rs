@@ -1,11 +1,16 @@
 //! Hosts, groups and their variables, from files, folders, scripts and the command line.
 
+mod beside;
 mod ini;
 mod ladder;
+mod names;
 mod pattern;
+mod plugin;
 mod range;
 mod read;
+mod script;
 mod show;
+mod toml;
 mod yaml;
 
 use std::path::PathBuf;
@@ -13,7 +18,9 @@ use std::sync::{Arc, OnceLock};
 
 use indexmap::{IndexMap, IndexSet};
 
+pub use names::{GroupNames, group_name};
 pub use pattern::{Glob, joined};
+pub use plugin::{Enabled, Plugin, plugin_names};
 pub use read::{Reader, Reading, read};
 pub use show::Show;
 
@@ -37,6 +44,9 @@ pub struct Inventory {
     waiting_hosts: IndexMap<Name, [Arc<Map>; 2]>,
     /// Whether mappings of one name are put together: `hash_behaviour = merge`.
     merge: bool,
+    /// What becomes of the names of groups that are no names of variables, and whether any was changed.
+    names: GroupNames,
+    renamed: bool,
     /// Made when it is first asked for, and anew when groups have changed.
     ladder: OnceLock<Arc<Ladder>>,
 }
@@ -262,17 +272,20 @@ impl Inventory {
             old.insert(key, value);
         }
         for group in groups {
-            changed |= self.put(name, group, Place::default());
+            let group = self.safe(group);
+            changed |= self.put(name, &group, Place::default());
         }
         changed
     }
 
     /// Puts a host into a group during a run: `group_by`. Returns whether that changed anything.
     pub fn add_to_group(&mut self, host: &str, group: &str, parents: &[String]) -> bool {
-        let mut changed = self.put(host, group, Place::default());
+        let group = self.safe(group);
+        let mut changed = self.put(host, &group, Place::default());
         for parent in parents.iter().filter(|parent| *parent != ALL) {
-            let known = self.groups.get(parent.as_str()).is_some_and(|known| known.children.contains(group));
-            changed |= !known && self.nest(parent, group).is_ok();
+            let parent = self.safe(parent);
+            let known = self.groups.get(parent.as_str()).is_some_and(|known| known.children.contains(&*group));
+            changed |= !known && self.nest(&parent, &group).is_ok();
         }
         changed
     }

@@ -30,6 +30,11 @@ pub(super) fn expand(pattern: &str) -> Result<Vec<String>, String> {
     Ok(names)
 }
 
+/// Returns whether a name's first range has no end, as `n[1:]` and the address `[::1]`: it is no range then.
+pub(super) fn is_open(pattern: &str) -> bool {
+    next_range(pattern).is_some_and(|(_, range, _)| range.split(':').nth(1) == Some(""))
+}
+
 /// Splits a text at its first brackets.
 fn next_range(text: &str) -> Option<(&str, &str, &str)> {
     let (before, rest) = text.split_once('[')?;

@@ -35,7 +35,7 @@ impl<'a> Show<'a> {
     pub fn list(&self) -> Value {
         let mut hostvars = Map::new();
         for host in self.inventory.host_list().iter().filter(|host| self.hosts.contains(*host)) {
-            let vars = self.host_vars(host);
+            let vars = self.host_vars(host, true);
             if !vars.is_empty() {
                 hostvars.insert(host.to_string(), Value::Object(vars));
             }
@@ -52,7 +52,7 @@ impl<'a> Show<'a> {
             if !children.is_empty() {
                 entry.insert("children".into(), json!(children));
             }
-            let vars = self.group_vars(name);
+            let vars = self.group_vars(name, true);
             if self.export && !vars.is_empty() {
                 entry.insert("vars".into(), Value::Object(vars));
             }
@@ -88,13 +88,13 @@ impl<'a> Show<'a> {
         }
         let mut hosts = Map::new();
         for host in self.hosts_of(name) {
-            let vars = if seen.insert(host.clone()) { self.host_vars(&host) } else { Map::new() };
+            let vars = if seen.insert(host.clone()) { self.host_vars(&host, false) } else { Map::new() };
             hosts.insert(host.to_string(), Value::Object(vars));
         }
         if !hosts.is_empty() {
             entry.insert("hosts".into(), Value::Object(hosts));
         }
-        let vars = self.group_vars(name);
+        let vars = self.group_vars(name, false);
         if self.export && !vars.is_empty() {
             entry.insert("vars".into(), Value::Object(vars));
         }
@@ -103,7 +103,7 @@ impl<'a> Show<'a> {
 
     /// Returns `--host`: one host's variables; `None` when there is no such host.
     pub fn host(&self, host: &str) -> Option<Value> {
-        self.inventory.hosts.contains_key(host).then(|| Value::Object(self.host_vars(host)))
+        self.inventory.hosts.contains_key(host).then(|| Value::Object(self.host_vars(host, false)))
     }
 
     /// Returns `--graph`: a tree of groups and hosts below a group; `None` when there is no such group.
@@ -138,10 +138,11 @@ impl<'a> Show<'a> {
         }
     }
 
-    fn host_vars(&self, name: &str) -> Map<String, Value> {
+    /// Returns a host's variables; `marked` says of texts that they are no templates, as inventory scripts do.
+    fn host_vars(&self, name: &str, marked: bool) -> Map<String, Value> {
         match self.inventory.hosts.get(name) {
-            Some(host) if self.export => shut(host.all_vars().to_json()),
-            Some(_) => shut(self.all_vars(name).to_json()),
+            Some(host) if self.export => shut(&host.all_vars(), marked),
+            Some(_) => shut(&self.all_vars(name), marked),
             None => Map::new(),
         }
     }
@@ -152,8 +153,8 @@ impl<'a> Show<'a> {
         vars
     }
 
-    fn group_vars(&self, name: &str) -> Map<String, Value> {
-        self.inventory.groups.get(name).map(|group| shut(group.all_vars().to_json())).unwrap_or_default()
+    fn group_vars(&self, name: &str, marked: bool) -> Map<String, Value> {
+        self.inventory.groups.get(name).map(|group| shut(&group.all_vars(), marked)).unwrap_or_default()
     }
 
     /// Returns the hosts that a group names itself.
@@ -187,18 +188,21 @@ impl<'a> Show<'a> {
     }
 }
 
-/// Shows what no password opens as ansible-inventory does: `{"__ansible_vault": "$ANSIBLE_VAULT;…"}`.
-fn shut(vars: Map<String, Value>) -> Map<String, Value> {
-    fn one(value: Value) -> Value {
+/// Shows what no password opens as ansible-inventory does: `{"__ansible_vault": "$ANSIBLE_VAULT;…"}`; and, where it is
+/// to be marked, what is no template: `{"__ansible_unsafe": "…"}`.
+fn shut(vars: &crate::value::Map, marked: bool) -> Map<String, Value> {
+    use crate::value::{Trust, Value as Own};
+    fn one(value: &Own, marked: bool) -> Value {
         match value {
-            Value::String(text) => match crate::vault::late_text(&text) {
+            Own::Str(text) => match crate::vault::late_text(text.as_str()) {
                 Some(vaulted) => json!({"__ansible_vault": vaulted}),
-                None => Value::String(text),
+                None if marked && text.trust == Trust::Data => json!({"__ansible_unsafe": text.as_str()}),
+                None => Value::String(text.as_str().to_owned()),
             },
-            Value::Array(items) => items.into_iter().map(one).collect(),
-            Value::Object(entries) => Value::Object(shut(entries)),
-            Value::Null | Value::Bool(_) | Value::Number(_) => value,
+            Own::List(items) => items.iter().map(|item| one(item, marked)).collect(),
+            Own::Map(entries) => Value::Object(shut(entries, marked)),
+            Own::Null | Own::Bool(_) | Own::Int(_) | Own::Float(_) | Own::Omit | Own::Lazy(_) => value.to_json(),
         }
     }
-    vars.into_iter().map(|(name, value)| (name, one(value))).collect()
+    vars.iter().map(|(name, value)| (name.to_string(), one(value, marked))).collect()
 }

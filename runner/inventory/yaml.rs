@@ -29,7 +29,7 @@ impl Reader<'_> {
     }
 
     fn group(&mut self, key: &Node, node: &Node, parent: Option<&str>) {
-        let name = key.text();
+        let name = self.inventory.safe(&key.text());
         self.inventory.group(&name);
         if let Some(parent) = parent
             && let Err(message) = self.inventory.nest(parent, &name)
@@ -48,6 +48,12 @@ impl Reader<'_> {
                 "children" => match &value.kind {
                     Kind::Map(children) => {
                         children.iter().for_each(|(child, node)| self.group(child, node, Some(&name)));
+                    }
+                    // TOML names them in a list.
+                    Kind::List(children) if is_toml(value.place) => {
+                        children.iter().for_each(|child| {
+                            self.group(child, &Node { place: child.place, kind: Kind::Null }, Some(&name))
+                        });
                     }
                     Kind::Null => {}
                     _ => self.wrong(value, "`children`", "a mapping of groups"),
@@ -107,4 +113,8 @@ impl Reader<'_> {
             }
         }
     }
+}
+
+fn is_toml(place: crate::source::Place) -> bool {
+    place.path().is_some_and(|path| path.extension().is_some_and(|extension| extension == "toml"))
 }

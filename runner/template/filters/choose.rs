@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use crate::source::nearest;
+use crate::source::{Place, nearest};
 use crate::template::call::{Arguments, Call, Filter, callable};
 use crate::template::error::TemplateError;
 use crate::template::functions::special_attribute;
 use crate::template::live::{Live, Result, Undefined};
 use crate::template::{filters, live, tests};
-use crate::value::Value;
+use crate::value::{Str, Value};
 
 pub(in crate::template) const FILTERS: &[Filter] = &[
     callable("default", &["default_value", "boolean"], default).tolerant(),
@@ -20,6 +20,10 @@ pub(in crate::template) const FILTERS: &[Filter] = &[
     callable("ansible._protomatter.tag_names", &[], |call| {
         let tags = ["Origin", "TrustedAsTemplate"].into_iter().filter(|tag| call.input.is_tagged(tag));
         Ok(tags.map(Live::from).collect::<Vec<_>>().into())
+    }),
+    callable("ansible._protomatter.apply_trust", &[], |call| {
+        let text = call.text()?;
+        Ok(Live::Done(Value::Str(Str::template(text, Place::default()))))
     }),
     callable("type_debug", &[], |call| Ok(call.input.type_name().into())).tolerant(),
     callable("map", &["*", "**"], |call| of_defined(call, map)).tolerant(),

@@ -186,9 +186,36 @@ fn write_json_text(out: &mut String, text: &str, ascii: bool) {
 
 fn from_json(call: &mut Call<'_>) -> Result<Live> {
     let text = call.text()?;
+    let named = call.named_arguments();
+    let profile = named.iter().find(|(name, _)| &**name == "profile").map(|(_, value)| value.clone());
+    let marked = match profile.map(|value| value.force()).transpose()? {
+        None | Some(Value::Null) => false,
+        Some(Value::Str(name)) if name.as_str() == "legacy" => false,
+        Some(Value::Str(name)) if name.as_str() == "inventory_legacy" => true,
+        Some(other) => {
+            let fault = call.fault(format!("no profile of JSON is called `{other}`"));
+            return Err(fault.help("one of `legacy` and `inventory_legacy`"));
+        }
+    };
+    let trust = if call.input.is_tagged("TrustedAsTemplate") { Trust::Template } else { Trust::Data };
     serde_json::from_str::<serde_json::Value>(&text)
-        .map(|json| Live::Done(Value::from_json(json)))
+        .map(|json| Live::Done(if marked { unmarked(json, trust) } else { Value::from_json(json) }))
         .map_err(|error| call.fault(format!("not JSON: {error}")))
+}
+
+/// Takes a value as inventories are written in JSON: what is no template is marked so.
+fn unmarked(json: serde_json::Value, trust: Trust) -> Value {
+    match json {
+        serde_json::Value::String(text) => Value::Str(Str::data(text).trusted(trust)),
+        serde_json::Value::Array(items) => Value::list(items.into_iter().map(|item| unmarked(item, trust)).collect()),
+        serde_json::Value::Object(entries) => match entries.get("__ansible_unsafe") {
+            Some(serde_json::Value::String(text)) => Value::str(text.as_str()),
+            Some(_) | None => {
+                Value::map(entries.into_iter().map(|(key, value)| (Value::str(key), unmarked(value, trust))).collect())
+            }
+        },
+        other => Value::from_json(other),
+    }
 }
 
 fn yaml_filter(call: &mut Call<'_>, nice: bool) -> Result<Live> {
