@@ -80,8 +80,8 @@ fn endpoint_in(text: &str) -> Option<String> {
     let lines = text.lines().filter(|line| !line.trim_start().starts_with('#'));
     let rests = lines.filter_map(|line| ["container-runtime-endpoint", "containerRuntimeEndpoint"].iter().find_map(|key| Some(line.split_once(key)?.1)));
     let is_edge = |c: char| c.is_whitespace() || matches!(c, '=' | '"' | '\'');
-    let addresses = rests.map(|rest| rest.trim_start_matches(|c| c == ':' || is_edge(c)).split(is_edge).next().unwrap_or_default());
-    addresses.filter(|address| !address.is_empty()).last().map(str::to_owned)
+    let mut addresses = rests.map(|rest| rest.trim_start_matches(|c| c == ':' || is_edge(c)).split(is_edge).next().unwrap_or_default());
+    addresses.rfind(|address| !address.is_empty()).map(str::to_owned)
 }
 
 /// Refuses a file that is generated or a template.
