@@ -16,12 +16,9 @@ containerd-2.1  bookworm  github.com/containerd/containerd/v2@v2.1.9   the same 
 containerd-2.2  bookworm  github.com/containerd/containerd/v2@v2.2.9   the same with 2.2.9
 containerd-2.3  bookworm  github.com/containerd/containerd/v2@v2.3.7   the same with 2.3.7
 containerd-2.4  bookworm  github.com/containerd/containerd/v2@v2.4.2   the same with 2.4.2
-<<<<<<< HEAD
 rocky           bookworm  rpm/dnf                                   Debian 12 under the name of Rocky Linux 9: dnf and rpm, no apt
 suse            bookworm  rpm/zypper                                Debian 12 under the name of openSUSE Leap 15: zypper and rpm, no apt
-=======
 cri-o           bookworm  github.com/cri-o/cri-o@v1.34.0               Debian 12 with CRI-O 1.34.0; containerd does not run
->>>>>>> 7081df3 (Tell CRI-O's nodes from containerd's where both are installed, proven on a real CRI-O)
 TABLE
 }
 need_variant() { [[ $(variant_table) =~ (^|$'\n')$1\  ]] || die "unknown variant \`$1\`; known: $(variant_table | awk '{ printf "%s ", $1 }')"; }
@@ -42,13 +39,9 @@ runtime_dir() { # MODULE@VERSION
 variant_layers() { # VARIANT
     local module manager
     module=$(variant_module "$1")
-<<<<<<< HEAD
     manager=$(variant_manager "$1")
-    [ -z "$module" ] || printf '%s:' "$(containerd_dir "$module")"
-    [ -z "$manager" ] || printf '%s:' "$(rpm_image_dir "$manager")"
-=======
     [ -z "$module" ] || printf '%s:' "$(runtime_dir "$module")"
->>>>>>> 7081df3 (Tell CRI-O's nodes from containerd's where both are installed, proven on a real CRI-O)
+    [ -z "$manager" ] || printf '%s:' "$(rpm_image_dir "$manager")"
     image_dir "$(variant_suite "$1")"
 }
 # Prints where usr/bin/containerd of a variant is; of `all`, a line for each.
