@@ -269,7 +269,13 @@ impl HostTask<'_> {
                 other => {
                     let hint = if matches!(other, Value::Map(_)) { "; use the filter `dict2items`" } else { "" };
                     let message = format!("`loop` must be a list, and this is {}{hint}", other.kind());
-                    return Err(TemplateError::new(loop_.place, message));
+                    let error = TemplateError::new(loop_.place, message);
+                    let parts = matches!(&other, Value::Str(text) if text.as_str().contains(','));
+                    return Err(if parts {
+                        error.help("`split` makes a list of a text: `x | split(',')`")
+                    } else {
+                        error
+                    });
                 }
             },
             LoopKind::With(name) => templar.loop_items(name, &loop_.items)?,

@@ -227,7 +227,15 @@ impl Loader {
         let known =
             Keyword::ALL.iter().filter(|keyword| keyword.places().includes(place)).map(|keyword| keyword.name());
         let mut problem = Diagnostic::error(key.place, format!("'{name}' is not a valid attribute for {what}"));
-        if let Some(meant) = nearest(&name, known.chain(others.iter().copied())) {
+        let old = match name.as_str() {
+            "sudo" | "su" => Some("`become: true` does it now, `become_method` says how"),
+            "sudo_user" | "su_user" => Some("`become_user` says who now"),
+            "always_run" => Some("`check_mode: false` does it now"),
+            _ => None,
+        };
+        if let Some(help) = old {
+            problem = problem.help(help);
+        } else if let Some(meant) = nearest(&name, known.chain(others.iter().copied())) {
             problem = problem.help(format!("did you mean `{meant}`?"));
         }
         self.problem(problem);

@@ -242,7 +242,10 @@ impl Loader {
             }
             None => {
                 let mut problem = Diagnostic::error(key.place, action::unknown(written));
-                if let Some(meant) = nearest(written, action::names()) {
+                if matches!(written, "include" | "ansible.builtin.include") {
+                    problem =
+                        problem.help("`include_tasks` reads a file when it comes to it, `import_tasks` before the run");
+                } else if let Some(meant) = nearest(written, action::names()) {
                     problem = problem.help(format!("did you mean `{meant}`?"));
                 }
                 self.problem(problem);

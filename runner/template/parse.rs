@@ -57,10 +57,27 @@ fn fault_of(text: &str, error: &minijinja::Error) -> SyntaxFault {
         text.split_inclusive('\n').take(before).map(str::len).sum()
     };
     let message = error.detail().map_or_else(|| error.kind().to_string(), str::to_owned);
+    let offset = error.range().map_or_else(line_start, |range| range.start);
     SyntaxFault {
-        offset: error.range().map_or_else(line_start, |range| range.start),
+        offset,
         message: format!("syntax error in template: {message}"),
-        help: None,
+        help: operator(text.get(..offset).unwrap_or_default(), text.get(offset..).unwrap_or_default())
+            .map(str::to_owned),
+    }
+}
+
+/// Returns what to write for an operator of other languages that stands here.
+fn operator(before: &str, rest: &str) -> Option<&'static str> {
+    if before.ends_with('|') && rest.starts_with('|') {
+        return Some("conditions are joined by `or`");
+    }
+    match rest.as_bytes() {
+        [b'&', b'&', ..] => Some("conditions are joined by `and`"),
+        [b'=', b'=', ..] => None,
+        [b'=', ..] => Some("`==` compares"),
+        [b'!', other, ..] if *other != b'=' => Some("a condition is denied by `not`"),
+        [b'?', ..] => Some("a choice is written `a if condition else b`"),
+        _ => None,
     }
 }
 

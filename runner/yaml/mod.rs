@@ -127,10 +127,38 @@ fn explain(error: Diagnostic, file: FileId, text: &str) -> Diagnostic {
     if value.starts_with("{{") {
         return error.help("a value that starts with `{{` must be quoted: \"{{ … }}\"");
     }
+    let first = line_at(error.place.line).chars().nth(error.place.column.saturating_sub(1) as usize);
+    if let Some(first @ ('%' | '@' | '`')) = first.filter(|_| error.message.contains("unexpected character")) {
+        return error.help(format!("a value that starts with `{first}` must be quoted"));
+    }
+    if error.message.contains("unknown anchor") {
+        return error.help("a value that starts with `*` repeats what `&` names elsewhere: quote it when it is a text");
+    }
+    if error.message.contains("trailing content after") {
+        return error.help("quote the whole value, or no part of it");
+    }
+    if let Some(help) = misplaced(text, error.place.line, error.place.column) {
+        return error.help(help);
+    }
     if value.contains(": ") && !value.starts_with(['"', '\'']) {
         return error.help("a value that holds `: ` must be quoted");
     }
     error
+}
+
+/// Returns what is wrong with a line that is indented otherwise than the one it should continue.
+fn misplaced(text: &str, line: u32, column: u32) -> Option<String> {
+    let indent = |line: &str| line.len() - line.trim_start_matches([' ', '-']).len();
+    let (this, before) = (text.lines().nth(line as usize - 1)?, text.lines().take(line as usize - 1));
+    let blanks = this.len() - this.trim_start_matches(' ').len();
+    if blanks + 1 != column as usize || this.trim_start().starts_with('-') {
+        return None;
+    }
+    let above = before.filter(|line| !line.trim().is_empty() && !line.trim_start().starts_with('#')).last()?;
+    let at = indent(above);
+    (at != blanks && above.contains(':')).then(|| {
+        format!("this line is indented by {blanks} blanks, and the key above it stands behind {at}: keys of one mapping stand below one another")
+    })
 }
 
 /// A node that is still open.

@@ -5,12 +5,13 @@ mod command_line;
 mod files;
 mod hosts;
 mod keywords;
+mod most_asked;
 mod spread;
 mod templates;
 mod text;
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 
 /// A folder with files, of which `site.yml` is run.
 struct Project(PathBuf);
@@ -36,8 +37,20 @@ impl Project {
         self.kubeon(&["check"], &[])
     }
 
+    /// Runs the playbook; returns the status and all that was told, of tasks that failed too.
+    fn told(&self) -> (Option<i32>, String) {
+        let output = self.output(&[], &[]);
+        let told = [output.stderr, output.stdout].concat();
+        (output.status.code(), String::from_utf8_lossy(&told).into_owned())
+    }
+
     fn kubeon(&self, command: &[&str], arguments: &[&str]) -> (Option<i32>, String) {
-        let output = Command::new(env!("CARGO_BIN_EXE_kubeon-run"))
+        let output = self.output(command, arguments);
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    }
+
+    fn output(&self, command: &[&str], arguments: &[&str]) -> Output {
+        Command::new(env!("CARGO_BIN_EXE_kubeon-run"))
             .current_dir(&self.0)
             .args(command)
             .args(["site.yml", "-i", "web1,web2,", "-c", "local"])
@@ -46,8 +59,7 @@ impl Project {
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("HOME", &self.0)
             .output()
-            .expect("the program starts");
-        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+            .expect("the program starts")
     }
 }
 
