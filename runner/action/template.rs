@@ -1,5 +1,6 @@
 //! `template`: renders a file here and lets the module `copy` put it in place.
 
+use md5::Digest;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -110,7 +111,12 @@ pub(super) fn template(run: &ItemRun<'_>, _: Args, args: &Map) -> Result<Map, Fa
     for key in OWN.iter().chain(&["src"]) {
         copy.remove(key);
     }
-    copy.insert("content", parcel.content(rendered.into_bytes()));
+    let rendered = rendered.into_bytes();
+    let md5sum: String = md5::Md5::digest(&rendered).iter().map(|byte| format!("{byte:02x}")).collect();
+    copy.insert("content", parcel.content(rendered));
     copy.insert("_original_basename", path.file_name().unwrap_or_default().to_string_lossy().trim_end_matches(".j2"));
-    parcel.send(run, "copy", &copy)
+    let mut result = parcel.send(run, "copy", &copy)?;
+    result.insert("md5sum", md5sum);
+    result.insert("src", path.display().to_string());
+    Ok(result)
 }

@@ -26,8 +26,14 @@ pub(super) fn doubled(text: &str) -> (String, Vec<u32>) {
     (out, added)
 }
 
+/// Returns whether a block's tag says that what follows is raw.
+pub(super) fn is_raw(text: &str) -> bool {
+    let end = text[2..].find("%}").map(|end| end + 2);
+    end.is_some_and(|end| text[2..end].trim_matches(['-', '+', ' ', '\t', '\n']) == "raw")
+}
+
 /// Returns how long a block's tag is, all that is raw after it included.
-fn block_end(text: &str) -> usize {
+pub(super) fn block_end(text: &str) -> usize {
     let Some(end) = text[2..].find("%}").map(|end| end + 4) else { return text.len() };
     let name = text[2..end - 2].trim_matches(['-', '+', ' ', '\t', '\n']);
     if name != "raw" {

@@ -15,6 +15,7 @@ mod expressions;
 mod faults;
 mod filters;
 mod networks;
+mod styles;
 mod values;
 
 /// Variables as a playbook would have them.

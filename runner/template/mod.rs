@@ -26,6 +26,7 @@ mod percent;
 mod place;
 mod python;
 mod regex;
+mod signs;
 mod sorting;
 mod tests;
 mod versions;

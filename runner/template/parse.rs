@@ -6,7 +6,7 @@ use minijinja::machinery::{Span, ast, parse as parse_template, parse_expr};
 use minijinja::syntax::SyntaxConfig;
 
 use super::ast::{Argument, Binary, Compare, Expr, For, Macro, Node, Parsed, Statement};
-use super::{backslashes, filters, tests};
+use super::{backslashes, filters, signs, tests};
 use crate::source::nearest;
 use crate::value::{Value, may_be_template};
 
@@ -26,7 +26,10 @@ pub(super) fn template(text: &str, syntax: SyntaxConfig, literal_backslashes: bo
         true => backslashes::doubled(text),
         false => (text.to_owned(), Vec::new()),
     };
-    let tree = parse_template(&text, "template", syntax).map_err(|error| {
+    let parsed = parse_template(&text, "template", syntax.clone());
+    let unsigned = parsed.as_ref().err().and_then(|_| signs::blanked(&text));
+    let again = unsigned.as_ref().and_then(|text| parse_template(text, "template", syntax).ok());
+    let tree = again.map_or(parsed, Ok).map_err(|error| {
         let fault = fault_of(&text, &error);
         SyntaxFault { offset: original(&added, fault.offset as u32) as usize, ..fault }
     })?;
@@ -38,7 +41,10 @@ pub(super) fn template(text: &str, syntax: SyntaxConfig, literal_backslashes: bo
 
 /// Reads a bare expression, such as a condition.
 pub(super) fn expression(text: &str) -> Result<Parsed> {
-    let tree = parse_expr(text).map_err(|error| {
+    let parsed = parse_expr(text);
+    let unsigned = parsed.as_ref().err().and_then(|_| signs::blanked_expression(text));
+    let again = unsigned.as_ref().and_then(|text| parse_expr(text).ok());
+    let tree = again.map_or(parsed, Ok).map_err(|error| {
         let fault = fault_of(text, &error);
         match text.contains("{{") {
             true => {

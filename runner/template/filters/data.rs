@@ -220,7 +220,10 @@ fn unmarked(json: serde_json::Value, trust: Trust) -> Value {
 
 fn yaml_filter(call: &mut Call<'_>, nice: bool) -> Result<Live> {
     for (name, _) in call.named_arguments() {
-        if !matches!(&*name, "allow_unicode" | "explicit_start" | "explicit_end" | "line_break") {
+        if !matches!(
+            &*name,
+            "allow_unicode" | "explicit_start" | "explicit_end" | "line_break" | "default_style" | "canonical"
+        ) {
             return Err(call.fault(format!("no argument named `{name}`")));
         }
     }
@@ -228,7 +231,19 @@ fn yaml_filter(call: &mut Call<'_>, nice: bool) -> Result<Live> {
     let flag = |wanted: &str| -> Result<bool> {
         named.iter().find(|(name, _)| &**name == wanted).map_or(Ok(false), |(_, value)| value.truthy())
     };
+    let scalars =
+        match named.iter().find(|(name, _)| &**name == "default_style").map(|(_, value)| value.force()).transpose()? {
+            None | Some(Value::Null) => None,
+            Some(Value::Str(text)) if text.as_str().is_empty() => None,
+            Some(Value::Str(text)) => Some(super::yaml::Scalars::named(text.as_str()).ok_or_else(|| {
+                call.fault(format!("`default_style` is `{}`", text.as_str())).help("one of `|`, `>`, `'` and `\"`")
+            })?),
+            Some(other) => return Err(call.fault(format!("`default_style` must be a text, not {}", other.kind()))),
+        };
+    let canonical = flag("canonical")?;
     let style = super::yaml::Style {
+        scalars: if canonical { Some(super::yaml::Scalars::DoubleQuoted) } else { scalars },
+        canonical,
         indent: call.int_at(0)?.and_then(width).filter(|indent| *indent > 1).unwrap_or(if nice { 4 } else { 2 }),
         width: call.int_at(1)?.and_then(|width| usize::try_from(width).ok()).filter(|width| *width > 4).unwrap_or(80),
         sort: call.bool_or(2, true)?,
@@ -238,7 +253,7 @@ fn yaml_filter(call: &mut Call<'_>, nice: bool) -> Result<Live> {
             None if nice => Some(false),
             None => None,
         },
-        start: flag("explicit_start")?,
+        start: canonical || flag("explicit_start")?,
         end: flag("explicit_end")?,
     };
     Ok(super::yaml::written(&call.value()?, &style).into())

@@ -6,6 +6,7 @@ pub(super) mod crypt;
 mod data;
 mod encodings;
 pub(super) mod hashing;
+mod html;
 mod lists;
 mod maps;
 mod math;
@@ -23,6 +24,7 @@ const TABLES: &[&[Filter]] = &[
     choose::FILTERS,
     data::FILTERS,
     hashing::FILTERS,
+    html::FILTERS,
     lists::FILTERS,
     maps::FILTERS,
     math::FILTERS,

@@ -162,6 +162,9 @@ fn relative(path: &Path, start: &Path) -> String {
 }
 
 fn commonpath(call: &mut Call<'_>) -> Result<Live> {
+    if call.input.is_text() {
+        return Err(call.fault("|commonpath expects a list of paths, not a text"));
+    }
     let paths = call.items()?.iter().map(Live::text).collect::<Result<Vec<_>>>()?;
     let is_absolute = paths.first().is_some_and(|path| path.starts_with('/'));
     if paths.is_empty() || paths.iter().any(|path| path.starts_with('/') != is_absolute) {

@@ -369,7 +369,7 @@ fn comment(call: &mut Call<'_>) -> Result<Live> {
     Ok(out.into())
 }
 
-fn escaped(text: &str) -> String {
+pub(super) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -15,24 +15,58 @@ pub(super) struct Style {
     pub sort: bool,
     /// Collections in brackets: all, none, or those that hold scalars only.
     pub flow: Option<bool>,
+    /// How scalars are written; the plainest way that each allows when absent.
+    pub scalars: Option<Scalars>,
+    /// Whether everything is in brackets and quotes, one a line, with its tag.
+    pub canonical: bool,
     /// Whether `---` comes first.
     pub start: bool,
     /// Whether `...` comes last.
     pub end: bool,
 }
 
+/// A way to write scalars.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scalars {
+    Literal,
+    Folded,
+    SingleQuoted,
+    DoubleQuoted,
+}
+
+impl Scalars {
+    /// Returns the way that a mark stands for.
+    pub fn named(mark: &str) -> Option<Scalars> {
+        Some(match mark {
+            "|" => Scalars::Literal,
+            ">" => Scalars::Folded,
+            "'" => Scalars::SingleQuoted,
+            "\"" => Scalars::DoubleQuoted,
+            _ => return None,
+        })
+    }
+}
+
 /// Returns a value as a YAML document.
 pub(super) fn written(value: &Value, style: &Style) -> String {
-    let mut writer = Writer { out: String::new(), column: 0, whitespace: true, indention: true, style, flow_level: 0 };
+    let mut writer = Writer {
+        out: String::new(),
+        column: 0,
+        whitespace: true,
+        indention: true,
+        open_ended: false,
+        style,
+        flow_level: 0,
+    };
     if style.start {
         writer.indicator("---", true);
-        if !is_scalar(value) && !writer.is_flow(value) {
+        if style.canonical || !is_scalar(value) && !writer.is_flow(value) {
             writer.line_break();
         }
     }
     writer.node(value, None, Within::Root);
-    writer.line_break();
-    if style.end {
+    writer.indent(0);
+    if style.end || writer.open_ended {
         writer.out.push_str("...\n");
     }
     writer.out
@@ -54,6 +88,8 @@ struct Writer<'a> {
     whitespace: bool,
     /// Whether only indentation was written on this line, dashes counted as such.
     indention: bool,
+    /// Whether the last newlines written belong to a text that ends in several.
+    open_ended: bool,
     style: &'a Style,
     flow_level: usize,
 }
@@ -68,6 +104,7 @@ fn is_break(c: char) -> bool {
 
 impl Writer<'_> {
     fn put(&mut self, text: &str) {
+        self.open_ended = false;
         self.column += text.chars().count();
         self.out.push_str(text);
     }
@@ -99,7 +136,7 @@ impl Writer<'_> {
     }
 
     fn is_flow(&self, value: &Value) -> bool {
-        if self.flow_level > 0 {
+        if self.flow_level > 0 || self.style.canonical {
             return true;
         }
         let scalars_only = match value {
@@ -167,6 +204,7 @@ impl Writer<'_> {
     }
 
     fn flow_list(&mut self, items: &[Value], indent: usize) {
+        self.tag("!!seq");
         self.indicator("[", true);
         self.whitespace = true;
         self.flow_level += 1;
@@ -175,26 +213,32 @@ impl Writer<'_> {
             self.node(item, Some(indent), Within::List);
         }
         self.flow_level -= 1;
+        self.flow_end(items.is_empty(), indent);
         self.indicator("]", false);
     }
 
     fn flow_map(&mut self, map: &Map, indent: usize) {
+        self.tag("!!map");
         self.indicator("{", true);
         self.whitespace = true;
         self.flow_level += 1;
         for (nth, (key, value)) in self.sorted(map).into_iter().enumerate() {
             self.flow_separator(nth, indent);
-            if is_simple_key(key) {
+            if is_simple_key(key) && !self.style.canonical {
                 self.node(key, Some(indent), Within::Key);
                 self.indicator(":", false);
             } else {
                 self.indicator("?", true);
                 self.node(key, Some(indent), Within::List);
+                if self.style.canonical {
+                    self.indent(indent);
+                }
                 self.indicator(":", true);
             }
             self.node(value, Some(indent), Within::Map);
         }
         self.flow_level -= 1;
+        self.flow_end(map.is_empty(), indent);
         self.indicator("}", false);
     }
 
@@ -202,17 +246,38 @@ impl Writer<'_> {
         if nth > 0 {
             self.indicator(",", false);
         }
-        if self.column > self.style.width {
+        if self.style.canonical || self.column > self.style.width {
             self.indent(indent);
+        }
+    }
+
+    fn flow_end(&mut self, is_empty: bool, indent: usize) {
+        if self.style.canonical && !is_empty {
+            self.indicator(",", false);
+            self.indent(indent.saturating_sub(self.style.indent));
+        }
+    }
+
+    /// Writes a tag where everything has one.
+    fn tag(&mut self, tag: &str) {
+        if self.style.canonical {
+            self.indicator(tag, true);
         }
     }
 
     fn scalar(&mut self, value: &Value, indent: usize, is_key: bool) {
         let Value::Str(text) = value else {
             let plain = plain_scalar(value);
-            return self.plain(&plain, indent, !is_key);
+            let Some(scalars) = self.style.scalars else { return self.plain(&plain, indent, !is_key) };
+            // As libyaml has it: `!` says that it is not read as what it looks like.
+            self.indicator(if self.style.canonical { tag_of(value) } else { "!" }, true);
+            return self.styled(scalars, &plain, indent, is_key);
         };
         let text = text.as_str();
+        if let Some(scalars) = self.style.scalars {
+            self.tag("!!str");
+            return self.styled(scalars, text, indent, is_key);
+        }
         let found = Analysis::of(text);
         let is_plain = if self.flow_level > 0 { found.flow_plain } else { found.block_plain };
         let multiline_key = is_key && found.multiline;
@@ -223,6 +288,78 @@ impl Writer<'_> {
         } else {
             self.double_quoted(text, indent, !is_key);
         }
+    }
+
+    /// Writes a text in the way that is wanted, in double quotes where that one can't hold it.
+    fn styled(&mut self, scalars: Scalars, text: &str, indent: usize, is_key: bool) {
+        let found = Analysis::of(text);
+        let in_block = found.block && self.flow_level == 0 && !is_key;
+        match scalars {
+            Scalars::Literal if in_block => self.literal(text, indent),
+            Scalars::Folded if in_block => self.in_folds(text, indent),
+            Scalars::SingleQuoted if found.single_quoted && !(is_key && found.multiline) => {
+                self.single_quoted(text, indent, !is_key);
+            }
+            Scalars::Literal | Scalars::Folded | Scalars::SingleQuoted | Scalars::DoubleQuoted => {
+                self.double_quoted(text, indent, !is_key);
+            }
+        }
+    }
+
+    /// Writes the mark of a block, with what becomes of the newlines at its end.
+    fn block_mark(&mut self, mark: &str, text: &str) {
+        let lead =
+            if text.starts_with(|c| c == ' ' || is_break(c)) { self.style.indent.to_string() } else { String::new() };
+        let end = if !text.ends_with(is_break) {
+            "-"
+        } else if is_kept(text) {
+            "+"
+        } else {
+            ""
+        };
+        self.indicator(&format!("{mark}{lead}{end}"), true);
+        self.line_break();
+    }
+
+    fn literal(&mut self, text: &str, indent: usize) {
+        self.block_mark("|", text);
+        for line in text.split_inclusive(is_break) {
+            let bare = line.trim_end_matches(is_break);
+            if !bare.is_empty() {
+                self.indent(indent);
+                self.put(bare);
+                self.whitespace = false;
+                self.indention = false;
+            }
+            self.line_break();
+        }
+        self.open_ended = is_kept(text);
+    }
+
+    /// Writes a text whose long lines are folded: a newline in it is an empty line, but beside one that begins with a blank.
+    fn in_folds(&mut self, text: &str, indent: usize) {
+        self.block_mark(">", text);
+        let mut was_indented = true;
+        let lines: Vec<&str> = text.split(is_break).collect();
+        for (nth, line) in lines.iter().enumerate() {
+            let is_indented = line.starts_with(' ');
+            if line.is_empty() {
+                // The last newline ends the last line.
+                if nth + 1 < lines.len() {
+                    self.line_break();
+                }
+                continue;
+            }
+            let follows_text = nth > 0 && !lines[nth - 1].is_empty() || nth > 1;
+            if follows_text && !was_indented && !is_indented {
+                self.line_break();
+            }
+            was_indented = is_indented;
+            self.indent(indent);
+            self.folded(line, indent, true, false);
+            self.line_break();
+        }
+        self.open_ended = is_kept(text);
     }
 
     fn plain(&mut self, text: &str, indent: usize, split: bool) {
@@ -365,6 +502,22 @@ fn is_simple_key(key: &Value) -> bool {
     }
 }
 
+/// Returns whether more than one newline stands at a text's end, or nothing but one.
+fn is_kept(text: &str) -> bool {
+    text.strip_suffix(is_break).is_some_and(|before| before.is_empty() || before.ends_with(is_break))
+}
+
+/// Returns the tag of a scalar that is no text.
+fn tag_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null | Value::Omit => "!!null",
+        Value::Bool(_) => "!!bool",
+        Value::Int(_) => "!!int",
+        Value::Float(_) => "!!float",
+        Value::Str(_) | Value::List(_) | Value::Map(_) | Value::Lazy(_) => "!!str",
+    }
+}
+
 fn plain_scalar(value: &Value) -> String {
     match value {
         Value::Null | Value::Omit => "null".to_owned(),
@@ -403,12 +556,20 @@ struct Analysis {
     flow_plain: bool,
     block_plain: bool,
     single_quoted: bool,
+    /// Whether a block of lines can hold it.
+    block: bool,
 }
 
 impl Analysis {
     fn of(text: &str) -> Analysis {
         if text.is_empty() {
-            return Analysis { multiline: false, flow_plain: false, block_plain: true, single_quoted: true };
+            return Analysis {
+                multiline: false,
+                flow_plain: false,
+                block_plain: true,
+                single_quoted: true,
+                block: false,
+            };
         }
         let chars: Vec<char> = text.chars().collect();
         let is_space = |at: usize| {
@@ -456,6 +617,7 @@ impl Analysis {
             flow_plain: plain && !flow_mark,
             block_plain: plain && !block_mark,
             single_quoted: !break_space && !space_break && !special,
+            block: chars.last() != Some(&' ') && !space_break && !special,
         }
     }
 }
