@@ -45,6 +45,9 @@ pub enum Command {
     /// Run one module on hosts, as ansible does.
     #[command(infer_long_args = true, override_usage = "kubeon-run adhoc PATTERN [-m MODULE] [-a ARGUMENTS] [OPTIONS]")]
     Adhoc(Box<AdhocArguments>),
+    /// Run modules that are typed line by line, as ansible-console does.
+    #[command(infer_long_args = true, override_usage = "kubeon-run console [PATTERN] [OPTIONS]")]
+    Console(Box<ConsoleArguments>),
     /// Run playbooks with the hosts spread over the pods of a Kubernetes Indexed Job.
     #[command(infer_long_args = true)]
     Spread(Box<SpreadArguments>),
@@ -108,6 +111,18 @@ pub struct AdhocArguments {
     #[arg(short, long)]
     pub one_line: bool,
     /// Seconds after which the task fails [default: none].
+    #[arg(long, value_name = "SECONDS")]
+    pub task_timeout: Option<u64>,
+    /// Where a playbook would lie: roles, group_vars and library are looked for there.
+    #[arg(long, value_name = "FOLDER")]
+    pub playbook_dir: Option<PathBuf>,
+    #[command(flatten)]
+    pub run: RunArguments,
+}
+
+#[derive(Debug, Args)]
+pub struct ConsoleArguments {
+    /// Seconds after which a task fails [default: none].
     #[arg(long, value_name = "SECONDS")]
     pub task_timeout: Option<u64>,
     /// Where a playbook would lie: roles, group_vars and library are looked for there.

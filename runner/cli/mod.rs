@@ -5,6 +5,7 @@ mod args;
 mod config;
 mod config_tool;
 mod connect;
+mod console;
 mod descriptors;
 mod doctor;
 mod doctor_args;
@@ -65,6 +66,7 @@ pub fn main_of(words: Vec<OsString>) -> ExitCode {
         Some(Command::Adhoc(adhoc)) => run::adhoc(*adhoc),
         Some(Command::Spread(args)) => spread::spread(*args),
         Some(Command::Shard(args)) => spread::shard(args),
+        Some(Command::Console(args)) => console::console(*args),
         Some(Command::Inventory(inventory)) => tools::inventory(inventory),
         Some(Command::Lint(args)) => lint::lint(&args),
         Some(Command::Config { action }) => config_tool::config(&action),
@@ -105,6 +107,7 @@ fn words() -> Vec<OsString> {
     let mut words: Vec<OsString> = std::env::args_os().collect();
     let command = match called().as_deref() {
         Some("ansible") => "adhoc",
+        Some("ansible-console") => "console",
         Some("ansible-inventory") => "inventory",
         Some("ansible-doc") => "doc",
         Some("ansible-vault") => "vault",

@@ -116,7 +116,7 @@ pub fn run(args: RunArguments) -> Result<u8, Problem> {
 }
 
 /// Refuses what chooses tasks of a playbook where there is none: it would choose nothing, and the run would look well.
-fn no_playbook(args: &RunArguments) -> Result<(), Problem> {
+pub(super) fn no_playbook(args: &RunArguments) -> Result<(), Problem> {
     let given = [
         ("--skip-tags", !args.skip_tags.is_empty()),
         ("--start-at-task", args.start_at_task.is_some()),

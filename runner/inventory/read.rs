@@ -72,7 +72,7 @@ pub fn read(
             reader.file(&mut inventory, path);
         } else {
             let message = format!("no inventory `{source}`");
-            let help = "a list of hosts needs a comma, as in `-i host,`";
+            let help = "No inventory was parsed: a list of hosts needs a comma, as in `-i host,`";
             reader.problems.push(Diagnostic::error(Place::default(), message).help(help));
         }
     }
