@@ -270,7 +270,7 @@ fn playbooks_read_what_was_written_and_templates_open_and_close_vaults() {
     assert_eq!(ran.code, 0, "{ran:?}");
     assert_eq!(
         project.read("seen"),
-        "from-a-file in-a-value\n$ANSIBLE_VAULT;1.2;AES256;filter_default plain as it is\na note|a note\n\n|not vaulted\n\n"
+        "from-a-file in-a-value\n$ANSIBLE_VAULT;1.2;AES256;filter_default plain as it is\na note|a note\n\n|not vaulted\n"
     );
     project.write(
         "wrong.yml",

@@ -20,6 +20,11 @@ const NESTING_LIMIT: usize = 40;
 /// What each block is: its own body first, then those of the templates it extends.
 pub(super) type Blocks = HashMap<Arc<str>, Vec<(Arc<Vec<Statement>>, Rc<Code>)>>;
 
+/// Returns how many newlines end a text.
+pub(super) fn newlines(text: &str) -> usize {
+    text.len() - text.trim_end_matches('\n').len()
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Flow {
     Next,
@@ -30,24 +35,31 @@ enum Flow {
 impl Evaluator {
     /// Runs the template and returns its value: native when one expression alone gave output.
     pub fn run(mut self) -> Result<Live> {
+        let written = self.code.text.clone();
         let mut out = Vec::new();
         self.run_root(&mut out)?;
         // What is none prints as nothing, and leaves a value beside it native.
         if out.len() > 1 {
             out.retain(|piece| !matches!(piece, Live::Done(Value::Null)));
         }
-        Ok(match out.len() {
-            0 => Live::NULL,
+        let result = match out.len() {
+            0 => return Ok(Live::NULL),
             1 => out.swap_remove(0),
             _ => joined(&out)?.into(),
-        })
+        };
+        // A text's newlines that rendering has lost are put back, as in Ansible; what is native loses them.
+        let missing = match &result {
+            Live::Done(Value::Str(text)) => newlines(written.as_str()).saturating_sub(newlines(text.as_str())),
+            _ => 0,
+        };
+        if missing == 0 { Ok(result) } else { Ok(joined(&[result, "\n".repeat(missing).into()])?.into()) }
     }
 
-    /// Runs the template and returns its text.
-    pub fn run_text(mut self) -> Result<String> {
+    /// Runs the template and returns its text; `None` where it put out nothing, not even an empty text.
+    pub fn run_text(mut self) -> Result<Option<String>> {
         let mut out = Vec::new();
         self.run_root(&mut out)?;
-        joined(&out)
+        if out.is_empty() { Ok(None) } else { joined(&out).map(Some) }
     }
 
     /// Runs the template and those that it extends.
@@ -345,7 +357,7 @@ impl Evaluator {
         inner.calls = self.calls + 1;
         inner.loop_depth = self.loop_depth;
         let text = inner.run_text().map_err(|error| error.through(self.at(name), "included here"))?;
-        out.push(text.into());
+        out.extend(text.map(Live::from));
         Ok(())
     }
 

@@ -46,6 +46,8 @@ pub struct FileOptions {
     pub line_comment_prefix: String,
     pub trim_blocks: bool,
     pub lstrip_blocks: bool,
+    /// Whether the newline that ends the template is rendered like any other. Either way the result ends with at least as
+    /// many newlines as the template.
     pub keep_trailing_newline: bool,
     /// What ends each line of the result: `\n`, `\r` or `\r\n`.
     pub newline_sequence: String,
@@ -65,7 +67,7 @@ impl Default for FileOptions {
             line_comment_prefix: String::new(),
             trim_blocks: true,
             lstrip_blocks: false,
-            keep_trailing_newline: true,
+            keep_trailing_newline: false,
             newline_sequence: own("\n"),
         }
     }
@@ -84,7 +86,7 @@ impl FileOptions {
             .line_comment_prefix(self.line_comment_prefix.clone())
             .trim_blocks(self.trim_blocks)
             .lstrip_blocks(self.lstrip_blocks)
-            .keep_trailing_newline(true);
+            .keep_trailing_newline(self.keep_trailing_newline);
         builder.build().map_err(|error| format!("the template's delimiters: {error}"))
     }
 

@@ -255,16 +255,21 @@ impl Templar {
             }
         };
         let parsed = cache::file(body.shared(), &options).map_err(|fault| evaluate::syntax_error(&body, &fault))?;
-        let (keep_newline, newline) = (options.keep_trailing_newline, options.newline_sequence.clone());
+        let newline = options.newline_sequence.clone();
         let templar = self.derived(|inner| {
             inner.template_folder = path.parent().map(Path::to_owned);
             inner.syntax = options;
         });
         let code = Rc::new(Code { text: body, parsed });
-        let mut rendered = Evaluator::new(Context::new(&templar), code).run_text()?;
-        if !keep_newline && rendered.ends_with('\n') {
-            rendered.pop();
-        }
+        // As in Ansible: newlines that rendering has lost are put back, but to nothing at all.
+        let rendered = match Evaluator::new(Context::new(&templar), code).run_text()? {
+            Some(rendered) => {
+                let missing = execute::newlines(text).saturating_sub(execute::newlines(&rendered));
+                rendered + &"\n".repeat(missing)
+            }
+            None if text.trim_end_matches('\n').is_empty() => text.to_owned(),
+            None => String::new(),
+        };
         Ok(if newline == "\n" { rendered } else { rendered.replace("\r\n", "\n").replace('\n', &newline) })
     }
 }

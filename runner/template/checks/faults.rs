@@ -130,7 +130,7 @@ fn template_files() {
     let file =
         |text: &str| templar().file(text, Path::new("f.j2"), FileOptions::default()).map_err(|error| error.message);
     assert_eq!(file("{% if true %}\na\n{% endif %}\nb\n"), Ok("a\nb\n".into()));
-    assert_eq!(file("#jinja2: trim_blocks: False\n{% if true %}\na\n{% endif %}\n"), Ok("\na\n\n".into()));
+    assert_eq!(file("#jinja2: trim_blocks: False\n{% if true %}\na\n{% endif %}\n"), Ok("\na\n".into()));
     assert_eq!(
         file("#jinja2: variable_start_string: '[%', variable_end_string: '%]'\n[% s %] {{ s }}"),
         Ok("hello {{ s }}".into())
@@ -138,6 +138,39 @@ fn template_files() {
     assert_eq!(file("#jinja2: newline_sequence: '\\r\\n'\na\nb\n"), Ok("a\r\nb\r\n".into()));
     assert_eq!(file("{{ 'a\\n' }}|"), Ok("a\n|".into()));
     assert_eq!(file("{{ nothing }}{{ l }}"), Ok("[1, 2, 3]".into()));
+    // What ansible-core makes of the newlines at the end.
+    for (text, result) in [
+        ("a\n{{ '' }}\n", "a\n"),
+        ("{{ '' }}\n", "\n"),
+        ("{{ '' }}\n\n", "\n\n"),
+        ("a\n\n", "a\n\n"),
+        ("\n", "\n"),
+        ("", ""),
+        ("{% if false %}b\n{% endif %}\n", ""),
+        ("{% if true %}b\n{% endif %}\n", "b\n"),
+        ("a\n{# c #}\n", "a\n"),
+        ("{{ 'a\\n' }}\n", "a\n"),
+        ("{{ 'a\\n\\n' }}\n\n\n", "a\n\n\n\n"),
+        ("#jinja2: keep_trailing_newline:True\na\n{{ '' }}\n", "a\n\n"),
+        ("#jinja2: newline_sequence:'\\r\\n'\na\n{{ '' }}\n", "a\r\n"),
+        ("#jinja2: trim_blocks:False\n{% if true %}b\n{% endif %}\n", "b\n"),
+    ] {
+        assert_eq!(file(text), Ok(result.into()), "{text:?}");
+    }
+    // And of those of a variable.
+    for (text, result) in [
+        ("{{ s }}\n", Value::from("hello\n")),
+        ("{{ 5 }}\n", Value::Int(5)),
+        ("a\n{{ '' }}\n", Value::from("a\n")),
+        ("{{ '' }}\n", Value::from("\n")),
+        ("{{ s }}c\n\n", Value::from("helloc\n\n")),
+        ("{% if false %}q{% endif %}\n", Value::Null),
+        ("{{ none }}\n", Value::Null),
+        ("a{{ none }}\n", Value::from("a\n")),
+    ] {
+        let value = templar().value(&Value::Str(Str::template(text, Place::default())));
+        assert_eq!(value.map_err(|error| error.message), Ok(result), "{text:?}");
+    }
     let lines = FileOptions { line_statement_prefix: "#".into(), ..FileOptions::default() };
     let text = templar().file("# for i in l\n{{ i }}\n# endfor\n", Path::new("g.j2"), lines);
     assert_eq!(text.map_err(|error| error.message), Ok("1\n2\n3\n".into()));
