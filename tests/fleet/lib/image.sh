@@ -48,7 +48,7 @@ variant_layers() { # VARIANT
 containerd_folder() { # VARIANT
     local variant
     if [ "$1" = all ]; then
-        for variant in $(variant_table | awk '$1 != "cri-o" { print $1 }'); do
+        for variant in $(variant_table | awk '$3 !~ /rpm|cri-o/ { print $1 }'); do
             (containerd_folder "$variant")
         done
         return
