@@ -17,7 +17,7 @@ ci:
 
 # Formatting and lints
 lint:
-    cargo fmt --all --check
+    git ls-files -z '*.rs' | xargs -0 rustfmt --check
     cargo clippy --workspace --all-targets --features labs -- -D warnings
 
 # Measure against the least that SSH allows, and against peers (as root)

@@ -1,8 +1,8 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::decode::Arguments;
 use crate::ask::{bad, run};
+use crate::decode::Arguments;
 use crate::{Change, Error, ErrorKind, Exec, Host, Module, Plan};
 
 /// Choose which of several programs a common name leads to.

@@ -3,10 +3,10 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::host::Put as _;
 use crate::decode::Arguments;
 use crate::dpkg::Database;
 use crate::host::Map;
+use crate::host::Put as _;
 use crate::{Change, Done, Error, ErrorKind, Exec, Expect, Host, Module, Plan};
 
 mod candidates;
@@ -189,7 +189,8 @@ impl Module for Args {
 pub(super) fn update(host: &dyn Host, retries: u32) -> Result<Change, Error> {
     lock::wait(host, Duration::from_secs(60))?;
     let retries = format!("Acquire::Retries={retries}");
-    let argv = ["apt-get", "-o", &retries, "-o", "APT::Update::Error-Mode=any", "-o", "DPkg::Lock::Timeout=60", "update"];
+    let argv =
+        ["apt-get", "-o", &retries, "-o", "APT::Update::Error-Mode=any", "-o", "DPkg::Lock::Timeout=60", "update"];
     Ok(Change::Exec(Exec { expect: Expect::Success, ..command::exec(argv.map(str::to_owned).to_vec(), 60) }))
 }
 
@@ -217,9 +218,14 @@ impl Args {
             return bad("`state: build-dep` needs `name`");
         }
         // A list that turned out empty asks for nothing, and gets it.
-        let other = self.name.is_some() || self.update_cache.is_some() || self.cache_valid_time > 0 || self.state == State::Fixed;
+        let other = self.name.is_some()
+            || self.update_cache.is_some()
+            || self.cache_valid_time > 0
+            || self.state == State::Fixed;
         if !tasks.contains(&true) && !other && !self.autoremove && !self.autoclean && !self.clean {
-            return bad("nothing to do: give `name`, `deb`, `upgrade`, `update_cache`, `autoremove`, `autoclean` or `clean`");
+            return bad(
+                "nothing to do: give `name`, `deb`, `upgrade`, `update_cache`, `autoremove`, `autoclean` or `clean`",
+            );
         }
         if self.names().iter().any(|name| name.trim().is_empty()) {
             return bad("a package's name in `name` is empty");
@@ -240,7 +246,8 @@ impl Args {
             argv.extend(self.dpkg_options.iter().map(|name| format!("--{name}")));
             argv.extend(["--configure".to_owned(), "-a".to_owned()]);
             plan.changes = self.run(host, argv)?;
-            plan.warnings.push("dpkg had been interrupted on this host: `dpkg --configure -a` repairs that first".into());
+            plan.warnings
+                .push("dpkg had been interrupted on this host: `dpkg --configure -a` repairs that first".into());
             return Ok(plan);
         }
         let due = self.update_due(host)?;
@@ -352,7 +359,16 @@ impl Args {
 /// Returns what an apt command is about: `update`, `install`, `configure`…; `None` for another change.
 fn verb(change: &Change) -> Option<&str> {
     const VERBS: [&str; 10] = [
-        "update", "install", "remove", "upgrade", "dist-upgrade", "build-dep", "autoremove", "autoclean", "clean", "manual",
+        "update",
+        "install",
+        "remove",
+        "upgrade",
+        "dist-upgrade",
+        "build-dep",
+        "autoremove",
+        "autoclean",
+        "clean",
+        "manual",
     ];
     let Change::Exec(exec) = change else { return None };
     match exec.argv.first().map(String::as_str) {

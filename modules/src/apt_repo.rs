@@ -14,10 +14,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::apt::{command, explain, lock};
-use crate::decode::Arguments;
 use crate::apt_repo::keyring::date;
 use crate::apt_repo::offer::Offer;
 use crate::apt_repo::sources::{FOLDER, Named, Source};
+use crate::decode::Arguments;
 use crate::shared::State;
 use crate::{Change, Content, Done, Error, ErrorKind, Host, Module, Plan, Probe, Write};
 
@@ -134,7 +134,8 @@ impl Module for Args {
             return Err(Error::new(ErrorKind::Refused, message));
         }
         let architecture = output.stdout.trim().to_owned();
-        let site = Site { args: self, host, named: Named { uri: &self.uri, suite: &self.suite, architecture: &architecture } };
+        let site =
+            Site { args: self, host, named: Named { uri: &self.uri, suite: &self.suite, architecture: &architecture } };
         match self.state {
             State::Present => site.present(),
             State::Absent => site.absent(),
@@ -175,7 +176,8 @@ impl Args {
 
     /// Fails when the index could not be fetched, whatever apt's exit status.
     fn judge_update(&self, applied: &[Done]) -> Result<(), Error> {
-        let Some(output) = applied.iter().rev().find(|done| is_update(&done.change)).and_then(|done| done.output.as_ref())
+        let Some(output) =
+            applied.iter().rev().find(|done| is_update(&done.change)).and_then(|done| done.output.as_ref())
         else {
             return Ok(());
         };
@@ -301,7 +303,8 @@ impl Site<'_> {
                 Some((offer, version)) => {
                     let origins: Vec<&str> =
                         offer.origins().iter().map(String::as_str).filter(|origin| origin.contains(':')).collect();
-                    let from = if origins.is_empty() { "this host's own database".to_owned() } else { origins.join(", ") };
+                    let from =
+                        if origins.is_empty() { "this host's own database".to_owned() } else { origins.join(", ") };
                     let why = if known { ", by a pin or a higher version" } else { ", and this repository has none" };
                     format!("the candidate of `{name}` is {version} from {from}{why}")
                 }
@@ -336,7 +339,8 @@ impl Site<'_> {
         let keyring = self.args.keyring();
         let mut still_used = false;
         for source in &sources {
-            let own = ["list", "sources"].iter().any(|ending| source.path == format!("{FOLDER}/{}.{ending}", self.args.name));
+            let own =
+                ["list", "sources"].iter().any(|ending| source.path == format!("{FOLDER}/{}.{ending}", self.args.name));
             let restored = source.restored();
             if own {
                 plan.changes.push(Change::Remove { path: source.path.clone() });

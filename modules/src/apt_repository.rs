@@ -1,9 +1,9 @@
 use schemars::JsonSchema;
 use serde_json::Value;
 
-use crate::decode::Arguments;
 use crate::apt::update;
 use crate::ask::{bad, text};
+use crate::decode::Arguments;
 use crate::rewrite::lines_of;
 use crate::shared::{State, yes};
 use crate::{Change, Error, ErrorKind, FileKind, Host, Mode, Module, Plan, Write, paths};

@@ -2,9 +2,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::host::Put as _;
 use crate::decode::Arguments;
 use crate::host::Map;
+use crate::host::Put as _;
 use crate::{Change, Error, ErrorKind, Host, Module, Plan};
 
 /// Ask how a task that runs apart (`async`) is doing, or forget it.

@@ -3,9 +3,9 @@ use std::collections::BTreeMap;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use schemars::JsonSchema;
 
+use crate::attributes::{Wanted, missing_parents};
 use crate::decode::Arguments;
 use crate::owners::{Account, account_of};
-use crate::attributes::{Wanted, missing_parents};
 use crate::rewrite::{Rewrite, bare, lines_of};
 use crate::shared::{State, yes};
 use crate::{Change, Content, Error, ErrorKind, Host, Mode, Module, Plan, accounts, paths, transfer};
@@ -108,7 +108,10 @@ impl Args {
         let mut keys = Vec::new();
         for line in text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
             let Some(mut key) = Key::read(line) else {
-                return Err(Error::new(ErrorKind::Arguments, format!("`{line}` is no public key: expected a type and the key itself")));
+                return Err(Error::new(
+                    ErrorKind::Arguments,
+                    format!("`{line}` is no public key: expected a type and the key itself"),
+                ));
             };
             if let Some(options) = &self.key_options {
                 key.options.clone_from(options);

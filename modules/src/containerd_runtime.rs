@@ -21,11 +21,11 @@ pub(crate) use look::{Look, look, runtimes_written};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::decode::Arguments;
 use crate::containerd_runtime::daemon::{Asked, Daemon, Service};
 use crate::containerd_runtime::prove::Proof;
 use crate::containerd_runtime::record::Record;
 use crate::containerd_runtime::view::View;
+use crate::decode::Arguments;
 use crate::shared::{State, yes};
 use crate::{Change, Done, Error, ErrorKind, Exec, Expect, Host, Module, Output, Plan, Write};
 
@@ -152,7 +152,10 @@ impl Args {
             !name.is_empty() && name.bytes().all(allowed)
         };
         if !plain(&self.runtime_name) {
-            return wrong(format!("`runtime_name` is `{}`: expected letters, digits, `-`, `_`, `.`", self.runtime_name));
+            return wrong(format!(
+                "`runtime_name` is `{}`: expected letters, digits, `-`, `_`, `.`",
+                self.runtime_name
+            ));
         }
         for (name, path) in [("binary", Some(&self.binary)), ("config", self.config.as_ref())] {
             if let Some(path) = path.filter(|path| !path.starts_with('/')) {
@@ -218,7 +221,10 @@ impl<'a> Site<'a> {
         let untouched = format!("`{}` is untouched", self.daemon.config);
         match prove::boot(self.host, &self.daemon, candidate, after)? {
             Proof::Loaded { default: Some(found) } if default.is_some_and(|default| default != found) => {
-                Err(refused(format!("containerd {} would start with the default runtime `{found}`; {untouched}", self.daemon.version)))
+                Err(refused(format!(
+                    "containerd {} would start with the default runtime `{found}`; {untouched}",
+                    self.daemon.version
+                )))
             }
             Proof::Loaded { .. } => Ok(()),
             Proof::Failed(message) => {
@@ -329,7 +335,8 @@ fn judge_restart(applied: &[Done]) -> Result<(), Error> {
     match verified {
         Some(output) if output.rc != 0 => {
             let state = output.stdout.trim();
-            let message = format!("containerd restarted, but its CRI plugin is {state}: see `journalctl -u containerd`");
+            let message =
+                format!("containerd restarted, but its CRI plugin is {state}: see `journalctl -u containerd`");
             return Err(Error::new(ErrorKind::Failed, message));
         }
         Some(_) | None => {}

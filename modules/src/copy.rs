@@ -3,8 +3,8 @@ use std::collections::HashSet;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::decode::Arguments;
 use crate::attributes::{Wanted, describe, missing_parents};
+use crate::decode::Arguments;
 use crate::rewrite::{Rewrite, holds};
 use crate::shared::yes;
 use crate::{Algorithm, Change, Content, Error, ErrorKind, FileKind, Host, Mode, Module, Plan, paths};
@@ -158,7 +158,8 @@ impl Args {
             if self.preserves() && self.src.is_none() {
                 return Err(bad("`mode: preserve` needs `src`"));
             }
-            let name = self.original_basename.clone().or_else(|| self.src.as_deref().map(|src| paths::name(src).into()));
+            let name =
+                self.original_basename.clone().or_else(|| self.src.as_deref().map(|src| paths::name(src).into()));
             return Ok(Source::File { content: content.clone(), name, mode: None });
         }
         let (Some(src), None) = (&self.src, &self.content) else {
@@ -184,7 +185,13 @@ impl Args {
     }
 
     /// Adds what a directory of the host holds; `prefix` is where it goes below `dest`.
-    fn entries_below(&self, host: &dyn Host, folder: &str, prefix: &str, entries: &mut Vec<Entry>) -> Result<(), Error> {
+    fn entries_below(
+        &self,
+        host: &dyn Host,
+        folder: &str,
+        prefix: &str,
+        entries: &mut Vec<Entry>,
+    ) -> Result<(), Error> {
         let within = |name: &str| if prefix.is_empty() { name.to_owned() } else { format!("{prefix}/{name}") };
         if !prefix.is_empty() {
             let mode = host.stat(folder)?.map(|stat| Mode::Bits(stat.mode));
@@ -200,7 +207,10 @@ impl Args {
                 continue;
             }
             let Some(stat) = host.stat(&from)? else {
-                return Err(Error::new(ErrorKind::Host, format!("`{from}` leads nowhere; `local_follow: false` copies it as a link")));
+                return Err(Error::new(
+                    ErrorKind::Host,
+                    format!("`{from}` leads nowhere; `local_follow: false` copies it as a link"),
+                ));
             };
             match stat.kind {
                 FileKind::Directory => self.entries_below(host, &from, &path, entries)?,

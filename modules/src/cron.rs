@@ -1,8 +1,8 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::host::Put as _;
 use crate::decode::Arguments;
+use crate::host::Put as _;
 use crate::shared::State;
 use crate::{Change, Diff, Error, ErrorKind, Exec, Host, Module, Plan, Probe, Write};
 
@@ -94,9 +94,10 @@ fn any() -> String {
 impl Module for Args {
     fn plan(&self, host: &dyn Host) -> Result<Plan, Error> {
         self.check()?;
-        let file = self.cron_file.as_ref().map(|file| {
-            if file.starts_with('/') { file.clone() } else { format!("/etc/cron.d/{file}") }
-        });
+        let file = self
+            .cron_file
+            .as_ref()
+            .map(|file| if file.starts_with('/') { file.clone() } else { format!("/etc/cron.d/{file}") });
         let (text, there) = match &file {
             Some(path) => {
                 let bytes = host.read(path)?;
@@ -128,7 +129,8 @@ impl Module for Args {
                     plan.changes.push(Change::Write(Write { backup: self.backup, mode, ..Write::new(path, new) }));
                 }
                 None => {
-                    let header = self.user.as_ref().map_or("crontab".to_owned(), |user| format!("crontab for user \"{user}\""));
+                    let header =
+                        self.user.as_ref().map_or("crontab".to_owned(), |user| format!("crontab for user \"{user}\""));
                     plan.diff.push(Diff {
                         before_header: Some(header.clone()),
                         after_header: Some(header),
@@ -147,7 +149,8 @@ impl Module for Args {
             plan.result.put("cron_file", file.as_str());
             let name = file.rsplit('/').next().unwrap_or(file);
             if !name.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_".contains(letter)) {
-                plan.warnings.push(format!("cron skips `{name}`: names in `/etc/cron.d` are letters, digits, `_` and `-`"));
+                plan.warnings
+                    .push(format!("cron skips `{name}`: names in `/etc/cron.d` are letters, digits, `_` and `-`"));
             }
         }
         Ok(plan)

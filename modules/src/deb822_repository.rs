@@ -1,10 +1,10 @@
 use schemars::JsonSchema;
 use serde_json::Value;
 
-use crate::order::sort_by;
-use crate::decode::Arguments;
 use crate::apt_repo::key::dearmored;
 use crate::ask::bad;
+use crate::decode::Arguments;
+use crate::order::sort_by;
 use crate::passed::table;
 use crate::rewrite::Edited;
 use crate::shared::State;

@@ -1,8 +1,8 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::decode::Arguments;
 use crate::ask::{bad, run};
+use crate::decode::Arguments;
 use crate::host::Map;
 use crate::{Change, Error, Exec, Host, Module, Plan};
 

@@ -1,8 +1,8 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::decode::Arguments;
 use crate::attributes::{Wanted, describe, missing_parents};
+use crate::decode::Arguments;
 use crate::shared::yes;
 use crate::{Change, Error, ErrorKind, FileKind, Host, Mode, Module, Plan, Stat, Write, clock, paths};
 
@@ -165,10 +165,8 @@ impl Args {
             }
             Some(stat) if stat.kind == FileKind::Link => Err(wrong(format!("`{path}` is a link, not a file"))),
             Some(stat) => self.attributes(host, &path, &stat, wanted, changes),
-            None => {
-                Err(wrong(format!("`{path}` does not exist; use `state: touch` or `copy` to make a file"))
-                    .with("state", "absent"))
-            }
+            None => Err(wrong(format!("`{path}` does not exist; use `state: touch` or `copy` to make a file"))
+                .with("state", "absent")),
         }
     }
 

@@ -2,10 +2,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::host::Put as _;
 use crate::decode::Arguments;
 use crate::fnmatch::fnmatch;
 use crate::host::Map;
+use crate::host::Put as _;
 use crate::inode::{Names, describe};
 use crate::pattern::{Flags, Pattern};
 use crate::shared::yes;

@@ -2,8 +2,8 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 
-use crate::decode::Arguments;
 use crate::attributes::{Wanted, describe};
+use crate::decode::Arguments;
 use crate::host::Map;
 use crate::host::Put as _;
 use crate::shared::{Http, Owner};

@@ -1,7 +1,7 @@
 use schemars::JsonSchema;
 
-use crate::decode::Arguments;
 use crate::ask::{ask, bad, failed};
+use crate::decode::Arguments;
 use crate::passed::table;
 use crate::shared::yes;
 use crate::{Change, Diff, Error, ErrorKind, Exec, FileKind, Host, Module, Output, Plan, Probe, attributes, paths};

@@ -4,8 +4,8 @@ mod read;
 use schemars::JsonSchema;
 use serde_json::Value;
 
-use crate::decode::Arguments;
 use crate::cluster::{Api, encoded, text};
+use crate::decode::Arguments;
 use crate::gpu_cluster_facts::evidence::{Cluster, Pod};
 use crate::{Error, ErrorKind, Host, Module, Plan};
 
@@ -53,7 +53,9 @@ impl Module for Args {
             ..Cluster::default()
         };
         for class in list("/apis/node.k8s.io/v1/runtimeclasses", "")? {
-            cluster.runtime_classes.insert(text(&class, "/metadata/name").to_owned(), text(&class, "/handler").to_owned());
+            cluster
+                .runtime_classes
+                .insert(text(&class, "/metadata/name").to_owned(), text(&class, "/handler").to_owned());
         }
         cluster.pods = list("/api/v1/pods", "")?.iter().filter_map(|pod| read::pod(pod, &cluster.plugins)).collect();
         let warnings = list("/api/v1/events", &format!("&fieldSelector={}", encoded("type=Warning")))?;

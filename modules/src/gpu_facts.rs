@@ -71,7 +71,8 @@ impl Module for Args {
         nvidia.remove("nvidia");
         let network = Map::from_iter([("gather_subset".to_owned(), Value::from(vec!["network"]))]);
         let network = take("the network", result_of::<setup::Args>(host, &network));
-        let mut evidence = Evidence { root: host.uid() == 0, nvidia, names: names(host, &network), ..Evidence::default() };
+        let mut evidence =
+            Evidence { root: host.uid() == 0, nvidia, names: names(host, &network), ..Evidence::default() };
         evidence.toolkit = toolkit::look(host, &self.binary, &mut unread);
         evidence.repository = crate::apt_repo::look(host).unwrap_or_else(|error| {
             unread.push(format!("the package manager: {error}"));
@@ -102,7 +103,11 @@ fn names(host: &dyn Host, network: &Map) -> Names {
         found.filter_map(|address| address.as_str().map(str::to_owned)).collect::<Vec<_>>()
     };
     let hostname = facts.and_then(|facts| facts.get("ansible_fqdn")).and_then(Value::as_str).unwrap_or_default();
-    let hostname = if hostname.is_empty() { files.text("/proc/sys/kernel/hostname").unwrap_or_default() } else { hostname.to_owned() };
+    let hostname = if hostname.is_empty() {
+        files.text("/proc/sys/kernel/hostname").unwrap_or_default()
+    } else {
+        hostname.to_owned()
+    };
     let mut addresses = listed("ansible_all_ipv4_addresses");
     addresses.extend(listed("ansible_all_ipv6_addresses"));
     Names { hostname, machine_id: files.text("/etc/machine-id").unwrap_or_default(), addresses }

@@ -1,8 +1,8 @@
 use schemars::JsonSchema;
 
-use crate::host::Put as _;
-use crate::decode::Arguments;
 use crate::accounts;
+use crate::decode::Arguments;
+use crate::host::Put as _;
 use crate::shared::State;
 use crate::{Change, Error, ErrorKind, Exec, Host, Module, Plan};
 

@@ -2,8 +2,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::decode::Arguments;
 use crate::ask::{bad, failed, slow};
+use crate::decode::Arguments;
 use crate::host::{Map, Put as _};
 use crate::passed::table;
 use crate::shared::State;

@@ -1,8 +1,8 @@
 use schemars::JsonSchema;
 use serde_json::Value;
 
-use crate::decode::Arguments;
 use crate::ask::{bad, failed, run};
+use crate::decode::Arguments;
 use crate::shared::State;
 use crate::{Change, Error, Exec, Host, Module, Plan};
 

@@ -1,8 +1,8 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::decode::Arguments;
 use crate::ask::bad;
+use crate::decode::Arguments;
 use crate::ini::{end_of, joined, lines_of, said, section_of};
 use crate::rewrite::Edited;
 use crate::shared::{Edit, Owner, State, yes};

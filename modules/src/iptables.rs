@@ -2,8 +2,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::decode::Arguments;
 use crate::ask::{ask, bad, failed, run};
+use crate::decode::Arguments;
 use crate::passed::table;
 use crate::shared::State;
 use crate::{Change, Error, Exec, Host, Module, Plan};

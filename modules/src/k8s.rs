@@ -2,11 +2,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::decode::{Arguments, arguments};
 use crate::ask::bad;
 use crate::cluster::object::{Object, objects_of};
 use crate::cluster::resource::Discovery;
 use crate::cluster::{Api, text};
+use crate::decode::{Arguments, arguments};
 use crate::host::{Map, Put as _};
 use crate::passed::table;
 use crate::{Done, Error, ErrorKind, Host, Module, Plan, k8s_apply};

@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::decode::Arguments;
 use crate::cluster::{Api, FIELD_MANAGER, encoded, listed, text};
+use crate::decode::Arguments;
 use crate::host::Map;
 use crate::{Change, Diff, Error, ErrorKind, Host, KubeRequest, Module, Plan};
 

@@ -4,10 +4,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::decode::Arguments;
 use crate::cluster::resource::{Discovery, Resource};
 use crate::cluster::rollout::{State, condition_of, state_of};
 use crate::cluster::{Api, encoded, text};
+use crate::decode::Arguments;
 use crate::{Error, ErrorKind, Host, Module, Plan};
 
 /// Return objects of a Kubernetes cluster.

@@ -5,8 +5,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
-use crate::decode::Arguments;
 use crate::cluster::{Api, FIELD_MANAGER, listed, manager_of, refusal, text, yaml};
+use crate::decode::Arguments;
 use crate::host::Map;
 use crate::shared::State;
 use crate::{Change, Diff, Error, ErrorKind, Host, Module, Plan};
@@ -271,8 +271,7 @@ impl Args {
             }
         }
         if !patch.is_empty() {
-            let mut request =
-                api.request("PATCH", format!("/api/v1/nodes/{name}?fieldManager={FIELD_MANAGER}"));
+            let mut request = api.request("PATCH", format!("/api/v1/nodes/{name}?fieldManager={FIELD_MANAGER}"));
             request.content_type = Some("application/merge-patch+json".into());
             request.body = Some(json!({"metadata": {"labels": patch}}));
             plan.changes.push(Change::Kubernetes(request));
@@ -285,7 +284,8 @@ impl Args {
 fn diff(node: &str, before: &Map, after: &Map) -> Diff {
     let title = format!("labels of node `{node}`");
     let shown = |labels: &Map| {
-        let set: Map = labels.iter().filter(|(_, value)| !value.is_null()).map(|(k, v)| (k.clone(), v.clone())).collect();
+        let set: Map =
+            labels.iter().filter(|(_, value)| !value.is_null()).map(|(k, v)| (k.clone(), v.clone())).collect();
         if set.is_empty() { String::new() } else { yaml::written(&set.into()) }
     };
     Diff {
@@ -308,7 +308,8 @@ fn named<'a>(nodes: &'a [Value], name: &str) -> Vec<&'a Value> {
     let own = |node: &Value| -> Vec<String> {
         let label = node["metadata"]["labels"]["kubernetes.io/hostname"].as_str().unwrap_or_default();
         let hosts = addresses(node).filter(|(kind, _)| !kind.ends_with("IP")).map(|(_, name)| name);
-        let mut all: Vec<String> = [text(node, "/metadata/name"), label].into_iter().chain(hosts).map(str::to_ascii_lowercase).collect();
+        let mut all: Vec<String> =
+            [text(node, "/metadata/name"), label].into_iter().chain(hosts).map(str::to_ascii_lowercase).collect();
         all.retain(|name| !name.is_empty());
         all
     };

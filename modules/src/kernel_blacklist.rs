@@ -1,7 +1,7 @@
 use schemars::JsonSchema;
 
-use crate::decode::Arguments;
 use crate::ask::{bad, text};
+use crate::decode::Arguments;
 use crate::shared::State;
 use crate::{Change, Error, Host, Module, Plan, Write, attributes};
 

@@ -2,8 +2,8 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use schemars::JsonSchema;
 use sha1::{Digest, Sha1};
 
-use crate::decode::Arguments;
 use crate::attributes::{Wanted, missing_parents};
+use crate::decode::Arguments;
 use crate::rewrite::{Rewrite, bare, lines_of};
 use crate::shared::State;
 use crate::{Change, Content, Error, ErrorKind, Host, Module, Plan, paths};
@@ -63,7 +63,11 @@ impl Module for Args {
                     let same = |entry: &Entry<'_>| {
                         (entry.marker, entry.kind, entry.key) == (wanted.marker, wanted.kind, wanted.key)
                     };
-                    if lines.iter().filter_map(|line| Entry::read(line)).any(|entry| entry.names(&self.name) && same(&entry)) {
+                    if lines
+                        .iter()
+                        .filter_map(|line| Entry::read(line))
+                        .any(|entry| entry.names(&self.name) && same(&entry))
+                    {
                         continue;
                     }
                     if wanted.marker.is_none() {
@@ -114,7 +118,10 @@ impl Args {
             match Entry::read(line) {
                 Some(entry) if entry.names(&self.name) => {}
                 Some(entry) => {
-                    return Err(bad(format!("`key` is for `{}`, not for `{}`: it must begin with the name", entry.hosts, self.name)));
+                    return Err(bad(format!(
+                        "`key` is for `{}`, not for `{}`: it must begin with the name",
+                        entry.hosts, self.name
+                    )));
                 }
                 None => return Err(bad(format!("`{line}` is no key: expected a name, a type and the key itself"))),
             }
@@ -133,7 +140,8 @@ impl Args {
         }
         // The salt must differ from entry to entry; it is written beside the hash, so it need not be secret.
         let salt = Sha1::digest(format!("{} {} {nth} {line}", host.started_s(), self.name));
-        let name = format!("{HASHED}{}|{}", STANDARD.encode(salt), STANDARD.encode(hmac_sha1(&salt, self.name.as_bytes())));
+        let name =
+            format!("{HASHED}{}|{}", STANDARD.encode(salt), STANDARD.encode(hmac_sha1(&salt, self.name.as_bytes())));
         line.replacen(entry.hosts, &name, 1)
     }
 }

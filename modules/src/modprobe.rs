@@ -55,7 +55,10 @@ impl Module for Args {
                 changes.push(Change::Exec(Exec::of(&["modprobe", "-r", name])));
             }
             (State::Absent, Some(Loaded::BuiltIn)) => {
-                return Err(Error::new(ErrorKind::Host, format!("`{name}` is built into this host's kernel: it can't go")));
+                return Err(Error::new(
+                    ErrorKind::Host,
+                    format!("`{name}` is built into this host's kernel: it can't go"),
+                ));
             }
             (State::Present, Some(_)) | (State::Absent, None) => {}
         }

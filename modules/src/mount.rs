@@ -1,9 +1,9 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::host::Put as _;
 use crate::decode::Arguments;
 use crate::facts::{entry_of, unescaped};
+use crate::host::Put as _;
 use crate::shared::yes;
 use crate::{Change, Error, ErrorKind, Exec, Host, Module, Plan, Write};
 
@@ -86,7 +86,9 @@ impl Module for Args {
         let source = mounted_source(host, &path)?;
         let mut plan = Plan::default().with("name", path.as_str()).with("fstab", self.fstab.as_str());
         let ran = |word: &str| {
-            host.applied().iter().any(|done| matches!(&done.change, Change::Exec(exec) if exec.argv.iter().any(|other| other == word)))
+            host.applied()
+                .iter()
+                .any(|done| matches!(&done.change, Change::Exec(exec) if exec.argv.iter().any(|other| other == word)))
         };
         let changes = &mut plan.changes;
         match self.state {

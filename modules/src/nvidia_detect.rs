@@ -5,8 +5,8 @@ mod verdict;
 
 use schemars::JsonSchema;
 
-use crate::host::Put as _;
 use crate::decode::Arguments;
+use crate::host::Put as _;
 use crate::shared::yes;
 use crate::{Error, ErrorKind, Host, Module, Plan};
 

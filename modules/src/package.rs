@@ -2,10 +2,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::host::Put as _;
 use crate::decode::{Arguments, arguments};
-use crate::host::Map;
 use crate::dnf::patient;
+use crate::host::Map;
+use crate::host::Put as _;
 use crate::passed::table;
 use crate::{Change, Done, Error, ErrorKind, Exec, Host, Module, Plan, Probe};
 

@@ -1,8 +1,8 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::decode::Arguments;
 use crate::ask::bad;
+use crate::decode::Arguments;
 use crate::rewrite::{Edited, Rewrite};
 use crate::{Error, Host, Module, Plan};
 

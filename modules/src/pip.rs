@@ -2,8 +2,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::decode::Arguments;
 use crate::ask::{bad, failed, slow};
+use crate::decode::Arguments;
 use crate::host::{Map, Put as _};
 use crate::{Change, Done, Error, ErrorKind, Exec, Host, Module, Plan, paths};
 

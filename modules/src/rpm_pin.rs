@@ -172,7 +172,8 @@ impl Site<'_> {
 
     /// Fails where the repository has not what is asked for. zypper's trial does not tell where a package comes from.
     fn judge_offers(&self, repository: &str, wanted: &[(&str, Option<&str>)]) -> Result<(), Error> {
-        let words = ["zypper", "--non-interactive", "--xmlout", "search", "--details", "--match-exact", "--type", "package"];
+        let words =
+            ["zypper", "--non-interactive", "--xmlout", "search", "--details", "--match-exact", "--type", "package"];
         let names = wanted.iter().map(|(name, _)| *name);
         let argv: Vec<&str> = words.into_iter().chain(["--repo", repository]).chain(names).collect();
         let output = slow(self.host, &argv, SLOW_S)?;
@@ -197,7 +198,11 @@ impl Site<'_> {
     /// Tries a command, and adds it where it does no more than it should.
     fn run(&self, attempted: &str, words: &[&str], names: &[&str], plan: &mut Plan) -> Result<(), Error> {
         wait(self.host, self.args.lock_timeout)?;
-        let exec = hold::in_spite(self.host, self.manager, self.manager.exec(self.manager.line(words), self.args.lock_timeout))?;
+        let exec = hold::in_spite(
+            self.host,
+            self.manager,
+            self.manager.exec(self.manager.line(words), self.args.lock_timeout),
+        )?;
         let moves = moves::of(self.host, self.manager, attempted, &exec)?;
         self.judge_moves(&moves, names)?;
         plan.diff.push(moves::diff(&moves));
@@ -214,7 +219,12 @@ impl Site<'_> {
             match one.way {
                 Way::Install if !ours => {}
                 Way::Install | Way::Upgrade | Way::Downgrade if ours => {
-                    if let Some(repository) = self.args.repository.as_ref().filter(|name| !one.repository.is_empty() && **name != one.repository) {
+                    if let Some(repository) = self
+                        .args
+                        .repository
+                        .as_ref()
+                        .filter(|name| !one.repository.is_empty() && **name != one.repository)
+                    {
                         return refused(format!(
                             "`{}` {} would come from `{}`, not from `{repository}`: see which versions that one has",
                             one.name, one.version, one.repository
@@ -230,7 +240,10 @@ impl Site<'_> {
         if others.is_empty() {
             return Ok(());
         }
-        refused(format!("with these packages it would {}, which is to stay as it is: move that first", others.join(", ")))
+        refused(format!(
+            "with these packages it would {}, which is to stay as it is: move that first",
+            others.join(", ")
+        ))
     }
 
     fn absent(&self, names: &[&str], plan: &mut Plan) -> Result<(), Error> {

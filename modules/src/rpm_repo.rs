@@ -113,7 +113,8 @@ impl Module for Args {
         self.judge_fetch(host.applied())?;
         let architecture = ask(host, &["uname", "-m"])?.trim().to_owned();
         let (files, folder) = RepoFile::all(host, manager)?;
-        let site = Site { args: self, host, manager, architecture, path: format!("{folder}/{}.repo", self.name), files };
+        let site =
+            Site { args: self, host, manager, architecture, path: format!("{folder}/{}.repo", self.name), files };
         match self.state {
             State::Present => site.present(),
             State::Absent => site.absent(),

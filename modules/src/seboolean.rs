@@ -1,7 +1,7 @@
 use schemars::JsonSchema;
 
-use crate::decode::Arguments;
 use crate::ask::{bad, run};
+use crate::decode::Arguments;
 use crate::{Change, Error, ErrorKind, Exec, Host, Module, Plan};
 
 /// Switch a part of SELinux' policy on or off.

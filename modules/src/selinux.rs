@@ -1,8 +1,8 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::decode::Arguments;
 use crate::ask::{bad, text};
+use crate::decode::Arguments;
 use crate::{Change, Error, ErrorKind, Exec, Host, Module, Plan, Write};
 
 /// Set the mode and policy of SELinux, now as far as that can be, and for the next start.

@@ -157,13 +157,7 @@ impl Args {
         }
     }
 
-    fn enabling(
-        &self,
-        host: &dyn Host,
-        manager: Manager,
-        name: &str,
-        enabled: bool,
-    ) -> Result<Option<Change>, Error> {
+    fn enabling(&self, host: &dyn Host, manager: Manager, name: &str, enabled: bool) -> Result<Option<Change>, Error> {
         if manager == Manager::Openrc {
             let level = self.runlevel.as_str();
             let is = host.lstat(&format!("/etc/runlevels/{level}/{name}"))?.is_some();

@@ -3,10 +3,10 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde_json::{Value, json};
 
-use crate::order::gathered;
 use crate::decode::Arguments;
 use crate::facts::{Files, service_manager};
 use crate::host::Map;
+use crate::order::gathered;
 use crate::{Error, ErrorKind, Host, Module, Output, Plan, Probe};
 
 /// Return the host's services and their states as the fact `services`.
@@ -41,7 +41,8 @@ impl Module for Args {
             services.extend(systemd(&units, &files));
         }
         if services.is_empty() {
-            let message = "Failed to find any services. This can be due to privileges or some other configuration issue.";
+            let message =
+                "Failed to find any services. This can be due to privileges or some other configuration issue.";
             return Ok(Plan::default().with("skipped", true).with("msg", message));
         }
         Ok(Plan::default().with("ansible_facts", json!({"services": services})))
@@ -170,6 +171,9 @@ mod tests {
         let told = "Runlevel: default\n sshd       [  started 00:10:02 (0)  ]\n chronyd  [  stopped  ]\n";
         let services = openrc(told, "  sshd | default\n chronyd |\n");
         assert_eq!((&services["sshd"]["state"], &services["chronyd"]["state"]), (&"started".into(), &"stopped".into()));
-        assert_eq!((&services["sshd"]["runlevels"], &services["chronyd"]["runlevels"]), (&json!(["default"]), &Value::Null));
+        assert_eq!(
+            (&services["sshd"]["runlevels"], &services["chronyd"]["runlevels"]),
+            (&json!(["default"]), &Value::Null)
+        );
     }
 }

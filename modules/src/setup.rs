@@ -3,11 +3,11 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde_json::{Value, json};
 
-use crate::host::Put as _;
 use crate::decode::Arguments;
 use crate::facts::{Subset, Wanted, gather};
 use crate::fnmatch::fnmatch;
 use crate::host::Map;
+use crate::host::Put as _;
 use crate::{Error, Host, Module, Plan};
 
 /// Gather facts about a host: its distribution, hardware, network, users and clock.

@@ -1,9 +1,9 @@
 use schemars::JsonSchema;
 use serde_json::{Value, json};
 
-use crate::host::Put as _;
 use crate::decode::Arguments;
 use crate::host::Map;
+use crate::host::Put as _;
 use crate::inode::{Names, describe};
 use crate::shared::yes;
 use crate::{Algorithm, Error, FileKind, Host, Module, Plan, Probe, Stat, paths};
@@ -95,7 +95,9 @@ fn mime(host: &dyn Host, path: &str) -> Result<Map, Error> {
     let output = host.probe(&Probe::of(&["file", "--brief", "--mime-type", "--mime-encoding", "--", path]))?;
     let said = Some(output.stdout.trim()).filter(|_| output.success()).and_then(|said| said.split_once("; charset="));
     let (mimetype, charset) = said.unwrap_or(("unknown", "unknown"));
-    Ok(Map::from_iter([("mimetype", mimetype), ("charset", charset)].map(|(key, value)| (key.to_owned(), value.into()))))
+    Ok(Map::from_iter(
+        [("mimetype", mimetype), ("charset", charset)].map(|(key, value)| (key.to_owned(), value.into())),
+    ))
 }
 
 /// What the flags of `lsattr` are called. Source: `chattr(1)` and the names that Ansible gives them.

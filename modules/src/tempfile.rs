@@ -1,8 +1,8 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::decode::Arguments;
 use crate::attributes::describe;
+use crate::decode::Arguments;
 use crate::{Algorithm, Change, Error, ErrorKind, FileKind, Host, Module, Plan, Write, paths};
 
 /// How many characters of a name are drawn.
@@ -89,7 +89,10 @@ impl Args {
             return Err(Error::new(ErrorKind::Host, format!("`{folder}` is not a directory")));
         }
         if self.prefix.contains('/') || self.suffix.contains('/') {
-            return Err(Error::new(ErrorKind::Arguments, "`prefix` and `suffix` are parts of a name: they hold no `/`"));
+            return Err(Error::new(
+                ErrorKind::Arguments,
+                "`prefix` and `suffix` are parts of a name: they hold no `/`",
+            ));
         }
         let mut drawn = host.read("/proc/sys/kernel/random/uuid")?.unwrap_or_default();
         drawn.extend(host.started_s().to_bits().to_be_bytes());

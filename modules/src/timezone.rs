@@ -1,8 +1,8 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::decode::Arguments;
 use crate::ask::{bad, text};
+use crate::decode::Arguments;
 use crate::{Change, Diff, Error, ErrorKind, Host, Module, Plan, Write};
 
 const ZONES: &str = "/usr/share/zoneinfo";

@@ -1,8 +1,8 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::decode::Arguments;
 use crate::ask::{ask, bad, failed, run};
+use crate::decode::Arguments;
 use crate::passed::table;
 use crate::{Change, Error, Exec, Host, Module, Plan};
 

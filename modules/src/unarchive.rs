@@ -2,12 +2,12 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 
-use crate::host::Put as _;
-use crate::decode::Arguments;
 use crate::attributes::{Wanted, describe};
+use crate::decode::Arguments;
 use crate::host::Map;
-use crate::transfer::{FETCH, failure, plain};
+use crate::host::Put as _;
 use crate::shared::yes;
+use crate::transfer::{FETCH, failure, plain};
 use crate::{Change, Content, Done, Error, ErrorKind, Exec, Expect, FileKind, Host, Mode, Module, Plan, Probe, paths};
 
 /// How long listing and comparing an archive may take.
@@ -113,7 +113,8 @@ impl Module for Args {
         if let Some(output) = unpacked.filter(|output| !output.success()) {
             return Err(match output.rc {
                 90 => failure(&self.src, 90, ""),
-                rc => Error::new(ErrorKind::Failed, format!("unpack `{}`: {}", self.src, output.stderr.trim())).with("rc", rc),
+                rc => Error::new(ErrorKind::Failed, format!("unpack `{}`: {}", self.src, output.stderr.trim()))
+                    .with("rc", rc),
             });
         }
         let source = self.source(host)?;
@@ -156,7 +157,8 @@ impl Args {
             return Ok(Source::Sent(content));
         }
         if !self.remote_src && self.copy.unwrap_or(true) {
-            let message = format!("the content of `{}` was not sent along; `remote_src: true` takes the host's", self.src);
+            let message =
+                format!("the content of `{}` was not sent along; `remote_src: true` takes the host's", self.src);
             return Err(Error::new(ErrorKind::Arguments, message));
         }
         if self.src.contains("://") {
@@ -255,11 +257,7 @@ fi"#
             files.push((name.clone(), host.content(content)?));
         }
         let script = self.comparison(&prepared, dest);
-        let probe = Probe {
-            files,
-            timeout_s: Some(COMPARE_TIMEOUT_S),
-            ..Probe::of(&["/bin/sh", "-c", &script])
-        };
+        let probe = Probe { files, timeout_s: Some(COMPARE_TIMEOUT_S), ..Probe::of(&["/bin/sh", "-c", &script]) };
         let output = host.probe(&probe)?;
         let refused = |what: &str| Error::new(ErrorKind::Refused, format!("unpack `{}`: {what}", self.src));
         match output.rc {
@@ -274,7 +272,8 @@ fi"#
         // What `--strip-components` leaves nothing of is listed as `/`.
         let listed = lines.by_ref().take_while(|line| *line != MARK);
         let names: Vec<String> = listed.filter(|name| !matches!(*name, "/" | "")).map(str::to_owned).collect();
-        if let Some(name) = names.iter().find(|name| name.starts_with('/') || name.split('/').any(|part| part == "..")) {
+        if let Some(name) = names.iter().find(|name| name.starts_with('/') || name.split('/').any(|part| part == ".."))
+        {
             return Err(refused(&format!("`{name}` in it leads out of `{dest}`")));
         }
         let root = host.uid() == 0;

@@ -1,9 +1,9 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::host::Put as _;
-use crate::decode::Arguments;
 use crate::accounts::{self, User};
+use crate::decode::Arguments;
+use crate::host::Put as _;
 use crate::shared::{State, yes};
 use crate::{Change, Error, ErrorKind, Exec, Host, Module, Plan};
 
@@ -165,8 +165,11 @@ impl Args {
         if self.append && self.groups.is_none() {
             return bad("`append` adds to groups: give `groups`".into());
         }
-        let texts = [("comment", &self.comment), ("shell", &self.shell), ("home", &self.home), ("password", &self.password)];
-        if let Some((key, _)) = texts.iter().find(|(_, text)| text.as_ref().is_some_and(|text| text.contains([':', '\n']))) {
+        let texts =
+            [("comment", &self.comment), ("shell", &self.shell), ("home", &self.home), ("password", &self.password)];
+        if let Some((key, _)) =
+            texts.iter().find(|(_, text)| text.as_ref().is_some_and(|text| text.contains([':', '\n'])))
+        {
             return bad(format!("`{key}` holds a colon or a new line, which ends a field of `/etc/passwd`"));
         }
         Ok(())

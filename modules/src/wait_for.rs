@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::host::Put as _;
 use crate::decode::Arguments;
+use crate::host::Put as _;
 use crate::pattern::{Flags, Pattern, Regexp};
 use crate::{Error, ErrorKind, Host, Module, Plan};
 
@@ -134,9 +134,7 @@ impl Args {
         if self.exclude_hosts.is_some() && self.state != State::Drained {
             return bad("`exclude_hosts` goes with `state: drained` alone");
         }
-        if let Some(name) =
-            self.active_connection_states.iter().find(|name| connections::number_of(name).is_none())
-        {
+        if let Some(name) = self.active_connection_states.iter().find(|name| connections::number_of(name).is_none()) {
             return bad(&format!("`{name}` is no state of a connection"));
         }
         let flags = Flags { multi_line: true, ..Flags::default() };
@@ -144,7 +142,13 @@ impl Args {
     }
 
     /// Returns what was matched once the condition holds; `None` while it does not.
-    fn look(&self, host: &dyn Host, pattern: Option<&Pattern>, path: Option<&str>, left: Duration) -> Result<Option<Matched>, Error> {
+    fn look(
+        &self,
+        host: &dyn Host,
+        pattern: Option<&Pattern>,
+        path: Option<&str>,
+        left: Duration,
+    ) -> Result<Option<Matched>, Error> {
         let limit = seconds(self.connect_timeout).min(left.max(Duration::from_millis(100)));
         match (self.state, path, self.port) {
             (State::Started | State::Present, Some(path), _) => {
@@ -167,7 +171,8 @@ impl Args {
             }
             (State::Drained, None, port) => {
                 let excluded = self.exclude_hosts.as_deref().unwrap_or_default();
-                let gone = drained(host, &self.host, port.unwrap_or_default(), &self.active_connection_states, excluded)?;
+                let gone =
+                    drained(host, &self.host, port.unwrap_or_default(), &self.active_connection_states, excluded)?;
                 Ok(gone.then(Matched::default))
             }
             (_, None, None) => Ok(Some(Matched::default())),

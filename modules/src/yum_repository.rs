@@ -1,10 +1,10 @@
 use schemars::JsonSchema;
 use serde_json::Value;
 
-use crate::order::sort;
-use crate::decode::Arguments;
 use crate::ask::bad;
+use crate::decode::Arguments;
 use crate::ini::{joined, lines_of, section_of};
+use crate::order::sort;
 use crate::passed::table;
 use crate::rewrite::{Edited, Rewrite};
 use crate::shared::{Owner, State};

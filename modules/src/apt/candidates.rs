@@ -3,9 +3,9 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use crate::order::sort;
 use crate::dpkg::compare;
 use crate::fnmatch::fnmatch;
+use crate::order::sort;
 use crate::{Error, Host, Probe};
 
 /// What `apt-cache policy` says of one package.
@@ -36,11 +36,7 @@ impl Offer {
 }
 
 /// Returns what is known of each name; a name that no repository and no database has is left out.
-pub(super) fn offers(
-    host: &dyn Host,
-    names: &[&str],
-    release: Option<&str>,
-) -> Result<BTreeMap<String, Offer>, Error> {
+pub(super) fn offers(host: &dyn Host, names: &[&str], release: Option<&str>) -> Result<BTreeMap<String, Offer>, Error> {
     if names.is_empty() {
         return Ok(BTreeMap::new());
     }

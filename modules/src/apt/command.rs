@@ -78,7 +78,9 @@ impl Args {
 
     /// Returns what takes away the policy of a run before this one that was cut short while apt ran.
     pub(super) fn left_policy(&self, host: &dyn Host) -> Result<Vec<Change>, Error> {
-        let ours = || host.read(POLICY).map(|text| text.is_some_and(|text| String::from_utf8_lossy(&text).contains(POLICY_MARK)));
+        let ours = || {
+            host.read(POLICY).map(|text| text.is_some_and(|text| String::from_utf8_lossy(&text).contains(POLICY_MARK)))
+        };
         if self.policy_rc_d.is_none() || !ours()? {
             return Ok(Vec::new());
         }
@@ -120,7 +122,8 @@ pub(super) struct Simulation {
 
 impl Simulation {
     fn of(output: &Output) -> Simulation {
-        let does = |line: &&str| ["Inst ", "Remv ", "Purg ", "Conf ", "Del "].iter().any(|start| line.starts_with(start));
+        let does =
+            |line: &&str| ["Inst ", "Remv ", "Purg ", "Conf ", "Del "].iter().any(|start| line.starts_with(start));
         Simulation { lines: output.stdout.lines().filter(does).map(str::to_owned).collect() }
     }
 

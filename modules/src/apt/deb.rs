@@ -24,7 +24,10 @@ impl Args {
             None if remote => described(host, &fetch_probe(deb), deb)?,
             None => {
                 if !deb.starts_with('/') {
-                    return Err(Error::new(ErrorKind::Arguments, format!("`deb: {deb}` is no absolute path and no URL")));
+                    return Err(Error::new(
+                        ErrorKind::Arguments,
+                        format!("`deb: {deb}` is no absolute path and no URL"),
+                    ));
                 }
                 if host.stat(deb)?.is_none() {
                     return Err(Error::new(ErrorKind::Host, format!("there is no `{deb}` on this host")));
@@ -38,13 +41,15 @@ impl Args {
             match compare(if version.contains(':') { &package.version } else { installed }, &version) {
                 Ordering::Equal => return Ok(()),
                 Ordering::Greater if !self.allow_downgrade && !self.force => {
-                    plan.warnings.push(format!("`{name}` {} is installed, which is later than {version}", package.version));
+                    plan.warnings
+                        .push(format!("`{name}` {} is installed, which is later than {version}", package.version));
                     return Ok(());
                 }
                 Ordering::Greater | Ordering::Less => {}
             }
         }
-        let path = if remote { format!("{DOWNLOADS}/{name}_{version}.deb").replace(':', "%3a") } else { deb.to_owned() };
+        let path =
+            if remote { format!("{DOWNLOADS}/{name}_{version}.deb").replace(':', "%3a") } else { deb.to_owned() };
         let argv = self.apt_get(&["install", &path]);
         if remote && host.stat(&path)?.is_none() {
             plan.changes.push(crate::Change::Exec(crate::Exec::new([HELPER, "download-file", deb, &path])));
@@ -85,9 +90,9 @@ fn described(host: &dyn Host, probe: &Probe, deb: &str) -> Result<(String, Strin
     let field = |name: &str| {
         output.stdout.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": ").map(str::to_owned))
     };
-    field("Package")
-        .zip(field("Version"))
-        .ok_or_else(|| Error::new(ErrorKind::Host, format!("`{deb}` names no package and version: it is no Debian package")))
+    field("Package").zip(field("Version")).ok_or_else(|| {
+        Error::new(ErrorKind::Host, format!("`{deb}` names no package and version: it is no Debian package"))
+    })
 }
 
 fn without_epoch(version: &str) -> &str {

@@ -6,23 +6,44 @@ use crate::{Error, ErrorKind, Output};
 const HINTS: [(&str, &str); 22] = [
     ("NO_PUBKEY", "the repository is signed with a key that its `signed-by` file does not hold: install the key anew"),
     ("EXPKEYSIG", "the repository's key has expired: install the current key anew"),
-    ("Conflicting values set for option Signed-By", "two source files name this repository with different keys: remove one of them"),
+    (
+        "Conflicting values set for option Signed-By",
+        "two source files name this repository with different keys: remove one of them",
+    ),
     ("is not signed", "the repository has no signature that apt trusts: install its key and name it with `signed-by`"),
-    ("does not have a Release file", "the repository's address is wrong or it has nothing for this release: correct or remove its source file"),
+    (
+        "does not have a Release file",
+        "the repository's address is wrong or it has nothing for this release: correct or remove its source file",
+    ),
     ("is not valid yet", "this host's clock is behind: set the time"),
     ("is expired", "the repository's index is too old, or this host's clock is wrong"),
     ("Malformed ", "a source file is broken: correct or remove it"),
-    ("Temporary failure resolving", "this host can't resolve the repository's name: look at its DNS and proxy settings"),
+    (
+        "Temporary failure resolving",
+        "this host can't resolve the repository's name: look at its DNS and proxy settings",
+    ),
     ("Could not resolve", "this host can't resolve the repository's name: look at its DNS and proxy settings"),
     ("Could not connect", "the repository can't be reached from this host: look at its network and proxy settings"),
     ("Unable to connect", "the repository can't be reached from this host: look at its network and proxy settings"),
-    ("Certificate verification failed", "the repository's TLS certificate is not trusted here: install `ca-certificates` or set the time"),
+    (
+        "Certificate verification failed",
+        "the repository's TLS certificate is not trusted here: install `ca-certificates` or set the time",
+    ),
     ("Hash Sum mismatch", "the repository or a proxy before it served a file that is out of step: try again later"),
     ("Unable to locate package", "no repository on this host offers it: add one, or refresh with `update_cache: true`"),
-    ("has no installation candidate", "no repository on this host offers it: add one, or refresh with `update_cache: true`"),
+    (
+        "has no installation candidate",
+        "no repository on this host offers it: add one, or refresh with `update_cache: true`",
+    ),
     ("without --allow-downgrades", "set `allow_downgrade: true` to go back to an older version"),
-    ("without --allow-change-held-packages", "packages are on hold: set `allow_change_held_packages: true` or take the hold off"),
-    ("without --allow-unauthenticated", "packages come from a repository that is not signed: sign it, or set `allow_unauthenticated: true`"),
+    (
+        "without --allow-change-held-packages",
+        "packages are on hold: set `allow_change_held_packages: true` or take the hold off",
+    ),
+    (
+        "without --allow-unauthenticated",
+        "packages come from a repository that is not signed: sign it, or set `allow_unauthenticated: true`",
+    ),
     ("enough free space", "the disk is full: make room on it"),
     ("No space left on device", "the disk is full: make room on it"),
     ("Could not get lock", "another package manager is at work: wait for it, or raise `lock_timeout`"),
@@ -95,7 +116,10 @@ mod tests {
 
     #[test]
     fn a_hint_follows_what_is_known() {
-        let text = message("", "W: GPG error: https://r.example ./ InRelease: NO_PUBKEY 0123\nE: The repository is not signed.\n");
+        let text = message(
+            "",
+            "W: GPG error: https://r.example ./ InRelease: NO_PUBKEY 0123\nE: The repository is not signed.\n",
+        );
         assert!(text.contains("The repository is not signed.\nthe repository is signed with a key"), "{text}");
     }
 }

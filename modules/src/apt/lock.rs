@@ -5,12 +5,8 @@ use std::time::{Duration, Instant};
 
 use crate::{Error, ErrorKind, Host};
 
-const LOCKS: [&str; 4] = [
-    "/var/lib/dpkg/lock-frontend",
-    "/var/lib/dpkg/lock",
-    "/var/lib/apt/lists/lock",
-    "/var/cache/apt/archives/lock",
-];
+const LOCKS: [&str; 4] =
+    ["/var/lib/dpkg/lock-frontend", "/var/lib/dpkg/lock", "/var/lib/apt/lists/lock", "/var/cache/apt/archives/lock"];
 const EVERY: Duration = Duration::from_millis(500);
 
 /// Returns once no lock of apt or dpkg is held, and whether one was.

@@ -3,8 +3,8 @@
 use base64::{Engine, engine::general_purpose::STANDARD};
 
 use crate::apt_repo::Site;
-use crate::attributes::missing_parents;
 use crate::apt_repo::key::{self, Certificate};
+use crate::attributes::missing_parents;
 use crate::{Change, Content, Error, ErrorKind, Host, Plan, Probe, Write};
 
 /// A key that expires within this time is warned of.
@@ -156,6 +156,7 @@ pub(crate) fn date(seconds: i64) -> String {
     let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let shifted = (5 * day_of_year + 2) / 153;
-    let (day, month) = (day_of_year - (153 * shifted + 2) / 5 + 1, if shifted < 10 { shifted + 3 } else { shifted - 9 });
+    let (day, month) =
+        (day_of_year - (153 * shifted + 2) / 5 + 1, if shifted < 10 { shifted + 3 } else { shifted - 9 });
     format!("{:04}-{month:02}-{day:02}", year_of_era + era * 400 + i64::from(month <= 2))
 }

@@ -9,7 +9,8 @@ use crate::{Error, Host, Probe};
 
 const PACKAGE: &str = "nvidia-container-toolkit";
 /// Parts of the addresses that NVIDIA has and had, and of the names of files that name them or a mirror of them.
-const PARTS: [&str; 4] = ["nvidia-container-toolkit", "libnvidia-container", "nvidia-docker", "nvidia-container-runtime"];
+const PARTS: [&str; 4] =
+    ["nvidia-container-toolkit", "libnvidia-container", "nvidia-docker", "nvidia-container-runtime"];
 
 /// Looks at the sources, their keys and the candidate. apt is asked, and nothing is fetched.
 ///

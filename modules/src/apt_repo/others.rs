@@ -46,7 +46,8 @@ impl Site<'_> {
         for source in sources.iter().filter(|source| source.path != own) {
             let mut source = source.clone();
             let before = source.text.clone();
-            while let Some(entry) = source.entries().into_iter().find(|entry| entry.uris.iter().any(|uri| is_old(uri))) {
+            while let Some(entry) = source.entries().into_iter().find(|entry| entry.uris.iter().any(|uri| is_old(uri)))
+            {
                 if !old.contains(&source.path) {
                     old.push(source.path.clone());
                 }

@@ -65,7 +65,9 @@ impl Source {
             let span = (at, at + line.len());
             at = span.1;
             let bare = line.split('#').next().unwrap_or_default().trim();
-            let Some(rest) = bare.strip_prefix("deb").filter(|rest| rest.starts_with([' ', '\t', '['])) else { continue };
+            let Some(rest) = bare.strip_prefix("deb").filter(|rest| rest.starts_with([' ', '\t', '['])) else {
+                continue;
+            };
             let rest = rest.trim_start();
             let (options, rest) = match rest.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
                 Some((options, rest)) => (options, rest),
@@ -165,7 +167,9 @@ fn address(uri: &str, suite: &str, architecture: &str) -> String {
     let uri = expand(uri);
     let uri = uri.trim_end_matches('/');
     match expand(suite).strip_suffix('/') {
-        Some(folder) => format!("{uri}/{}", folder.trim_start_matches("./").trim_matches('/')).trim_end_matches('/').to_owned(),
+        Some(folder) => {
+            format!("{uri}/{}", folder.trim_start_matches("./").trim_matches('/')).trim_end_matches('/').to_owned()
+        }
         None => format!("{uri} {}", expand(suite)),
     }
 }
@@ -186,12 +190,20 @@ mod tests {
 
     #[test]
     fn the_same_repository_in_both_formats() {
-        let list = source("a.list", "# deb https://x /\ndeb [arch=amd64 signed-by=/k.gpg] https://nvidia.github.io/libnvidia-container/stable/deb/amd64/ /\ndeb-src https://x /\n");
+        let list = source(
+            "a.list",
+            "# deb https://x /\ndeb [arch=amd64 signed-by=/k.gpg] https://nvidia.github.io/libnvidia-container/stable/deb/amd64/ /\ndeb-src https://x /\n",
+        );
         let entries = list.entries();
         assert_eq!((entries.len(), entries[0].signed_by.as_deref()), (1, Some("/k.gpg")));
         assert_eq!(NVIDIA.is_in(&entries[0]), Some(false));
         let text = "Types: deb\nURIs: https://nvidia.github.io/libnvidia-container/stable/deb/amd64\nSuites: /\nSigned-By: /k2.gpg\n";
-        let deb822 = source("a.sources", &format!("# top\nTypes: deb\nURIs: http://mirror.example/debian\nSuites: bookworm\n bookworm-updates\nComponents: main\n\n{text}"));
+        let deb822 = source(
+            "a.sources",
+            &format!(
+                "# top\nTypes: deb\nURIs: http://mirror.example/debian\nSuites: bookworm\n bookworm-updates\nComponents: main\n\n{text}"
+            ),
+        );
         let entries = deb822.entries();
         assert_eq!(entries.iter().map(|entry| NVIDIA.is_in(entry)).collect::<Vec<_>>(), [None, Some(false)]);
         assert_eq!(entries[0].suites, ["bookworm", "bookworm-updates"]);
@@ -205,7 +217,10 @@ mod tests {
 
     #[test]
     fn other_paths_are_other_repositories() {
-        let old = source("a.list", "deb https://nvidia.github.io/libnvidia-container/stable/ubuntu18.04/$(ARCH) /\ndeb https://nvidia.github.io/libnvidia-container/stable/deb/ /\n");
+        let old = source(
+            "a.list",
+            "deb https://nvidia.github.io/libnvidia-container/stable/ubuntu18.04/$(ARCH) /\ndeb https://nvidia.github.io/libnvidia-container/stable/deb/ /\n",
+        );
         assert!(old.entries().iter().all(|entry| NVIDIA.is_in(entry).is_none()));
         assert!(source("a.list", "<!DOCTYPE html>\n<html>\n").entries().is_empty());
     }

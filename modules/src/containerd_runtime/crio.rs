@@ -124,7 +124,10 @@ fn text(args: &Args, view: &View, running: bool) -> Result<String, Error> {
     let Some(table) = view.runtimes.get(base).and_then(Value::as_object) else {
         let names: Vec<&str> = view.runtimes.keys().map(String::as_str).collect();
         let hint = if running { "" } else { "; start CRI-O first where `{base}` is one of its own" };
-        return Err(refused(format!("CRI-O has no runtime `{base}` to inherit from, it has {}{hint}", names.join(", "))));
+        return Err(refused(format!(
+            "CRI-O has no runtime `{base}` to inherit from, it has {}{hint}",
+            names.join(", ")
+        )));
     };
     let kind = table.get("runtime_type").and_then(Value::as_str).unwrap_or_default();
     if !matches!(kind, "" | "oci") {

@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use crate::host::Put as _;
 use crate::containerd_runtime::view::{Cri, Difference, View, differences, is_about, is_empty};
 use crate::containerd_runtime::{Args, Mode};
 use crate::host::Map;
+use crate::host::Put as _;
 
 /// The shim whose option `BinaryName` names the runtime's program.
 pub(super) const RUNC_V2: &str = "io.containerd.runc.v2";
@@ -79,11 +79,16 @@ pub(super) fn wanted(args: &Args, view: &View, cri: &Cri, major: u32) -> Result<
         ));
     }
     let base = match &args.inherit {
-        Some(name) if !cri.runtimes.contains_key(name) => return Err(format!("there is no runtime `{name}` to inherit")),
+        Some(name) if !cri.runtimes.contains_key(name) => {
+            return Err(format!("there is no runtime `{name}` to inherit"));
+        }
         Some(name) => name.clone(),
         None if cri.runtimes.contains_key(&cri.default) => cri.default.clone(),
         None if args.mode == Mode::RuntimeClass => {
-            return Err(format!("the default runtime `{}` does not exist, so no pod starts: repair that first", cri.default));
+            return Err(format!(
+                "the default runtime `{}` does not exist, so no pod starts: repair that first",
+                cri.default
+            ));
         }
         // A file that may be rewritten whole gets one.
         None if cri.runtimes.contains_key("runc") || args.repair || args.migrate => "runc".to_owned(),
@@ -155,7 +160,9 @@ fn same(table: &Value, wanted: &Map) -> bool {
         let (a, b) = (table.get(key).unwrap_or(&Value::Null), wanted.get(key).unwrap_or(&Value::Null));
         match (a, b) {
             (Value::Object(_), Value::Object(inner)) => same(a, inner),
-            _ if matches!(key.as_str(), "sandboxer" | "sandbox_mode") && b.is_null() => a == "podsandbox" || is_empty(a),
+            _ if matches!(key.as_str(), "sandboxer" | "sandbox_mode") && b.is_null() => {
+                a == "podsandbox" || is_empty(a)
+            }
             _ => a == b || is_empty(a) && is_empty(b),
         }
     })
@@ -183,7 +190,8 @@ pub(super) fn faults(args: &Args, before: &View, after: &View, wanted: &Wanted) 
     if !cri.runtimes.contains_key(&cri.default) {
         faults.push(format!("the default runtime `{}` would not exist, so the CRI plugin would not load", cri.default));
     }
-    faults.extend(strangers(args, before, after).iter().map(|difference| format!("`{}` would change", difference.path)));
+    faults
+        .extend(strangers(args, before, after).iter().map(|difference| format!("`{}` would change", difference.path)));
     faults
 }
 

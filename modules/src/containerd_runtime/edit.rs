@@ -125,7 +125,8 @@ impl Text {
     }
 
     pub(super) fn remove(&mut self, keys: &[&str], key: &str) {
-        let found = keys.iter().try_fold(self.document.as_item_mut(), |item, key| item.as_table_like_mut()?.get_mut(key));
+        let found =
+            keys.iter().try_fold(self.document.as_item_mut(), |item, key| item.as_table_like_mut()?.get_mut(key));
         if let Some(table) = found.and_then(Item::as_table_like_mut) {
             table.remove(key);
         }

@@ -78,9 +78,12 @@ fn belongs_to_crio(args: &Args, host: &dyn Host) -> Result<bool, Error> {
 /// Returns the address of `--container-runtime-endpoint=…` or `containerRuntimeEndpoint: …`.
 fn endpoint_in(text: &str) -> Option<String> {
     let lines = text.lines().filter(|line| !line.trim_start().starts_with('#'));
-    let rests = lines.filter_map(|line| ["container-runtime-endpoint", "containerRuntimeEndpoint"].iter().find_map(|key| Some(line.split_once(key)?.1)));
+    let rests = lines.filter_map(|line| {
+        ["container-runtime-endpoint", "containerRuntimeEndpoint"].iter().find_map(|key| Some(line.split_once(key)?.1))
+    });
     let is_edge = |c: char| c.is_whitespace() || matches!(c, '=' | '"' | '\'');
-    let mut addresses = rests.map(|rest| rest.trim_start_matches(|c| c == ':' || is_edge(c)).split(is_edge).next().unwrap_or_default());
+    let mut addresses =
+        rests.map(|rest| rest.trim_start_matches(|c| c == ':' || is_edge(c)).split(is_edge).next().unwrap_or_default());
     addresses.rfind(|address| !address.is_empty()).map(str::to_owned)
 }
 
@@ -128,9 +131,18 @@ mod tests {
     #[test]
     fn a_kubelet_s_runtime_is_found() {
         for (text, found) in [
-            ("KUBELET_KUBEADM_ARGS=\"--container-runtime-endpoint=unix:///run/crio/crio.sock --v=2\"\n", Some("unix:///run/crio/crio.sock")),
-            ("X='--a --container-runtime-endpoint unix:///run/containerd/containerd.sock'", Some("unix:///run/containerd/containerd.sock")),
-            ("kind: KubeletConfiguration\ncontainerRuntimeEndpoint: \"unix:///var/run/crio/crio.sock\"\nx: y\n", Some("unix:///var/run/crio/crio.sock")),
+            (
+                "KUBELET_KUBEADM_ARGS=\"--container-runtime-endpoint=unix:///run/crio/crio.sock --v=2\"\n",
+                Some("unix:///run/crio/crio.sock"),
+            ),
+            (
+                "X='--a --container-runtime-endpoint unix:///run/containerd/containerd.sock'",
+                Some("unix:///run/containerd/containerd.sock"),
+            ),
+            (
+                "kind: KubeletConfiguration\ncontainerRuntimeEndpoint: \"unix:///var/run/crio/crio.sock\"\nx: y\n",
+                Some("unix:///var/run/crio/crio.sock"),
+            ),
             ("# containerRuntimeEndpoint: unix:///run/crio/crio.sock\ncontainerRuntimeEndpoint: \"\"\n", None),
             ("KUBELET_EXTRA_ARGS=\n", None),
         ] {

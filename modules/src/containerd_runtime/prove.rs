@@ -57,7 +57,9 @@ tail -n 1 "$here/log" | sed 's/^/last /'
 #[derive(Debug, PartialEq)]
 pub(super) enum Proof {
     /// The CRI plugin loaded, with this default runtime where the log names it.
-    Loaded { default: Option<String> },
+    Loaded {
+        default: Option<String>,
+    },
     Failed(String),
 }
 
@@ -94,12 +96,7 @@ fn apart(text: &str, alone: bool, disabled: &[String]) -> Result<String, String>
             text.put(&[], "disabled_plugins", &json!(disabled))?;
         }
     }
-    for (table, key) in [
-        ("debug", "address"),
-        ("metrics", "address"),
-        ("grpc", "tcp_address"),
-        ("cgroup", "path"),
-    ] {
+    for (table, key) in [("debug", "address"), ("metrics", "address"), ("grpc", "tcp_address"), ("cgroup", "path")] {
         if text.get(&[table, key]).is_some() {
             text.put(&[table], key, &"".into())?;
         }
@@ -214,7 +211,9 @@ mod tests {
         let dead = "state booted\nplugin io.containerd.grpc.v1 cri linux/amd64 error\n\
             log time=\"2026\" level=warning msg=\"failed to load plugin io.containerd.grpc.v1.cri\" error=\"no corresponding runtime\"\n";
         assert!(matches!(judge(dead), Proof::Failed(text) if text.contains("no corresponding runtime")));
-        assert!(matches!(judge("state exited\nlast containerd: bad\n"), Proof::Failed(text) if text.ends_with("containerd: bad")));
+        assert!(
+            matches!(judge("state exited\nlast containerd: bad\n"), Proof::Failed(text) if text.ends_with("containerd: bad"))
+        );
     }
 
     #[test]

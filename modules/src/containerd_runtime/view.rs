@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::order::sort;
 use crate::host::Map;
+use crate::order::sort;
 
 /// One `containerd config dump`.
 #[derive(Debug, Clone)]
@@ -115,7 +115,8 @@ fn name_in_full(all: &mut Value) {
         let Some(short) = name.as_str().filter(|name| !name.contains('.')).map(str::to_owned) else { continue };
         let listed = plugins.iter().find(|plugin| plugin.rsplit_once('.').is_some_and(|(_, last)| last == short));
         // A plugin without settings is in no dump.
-        let snapshotter = SNAPSHOTTERS.contains(&short.as_str()).then(|| format!("io.containerd.snapshotter.v1.{short}"));
+        let snapshotter =
+            SNAPSHOTTERS.contains(&short.as_str()).then(|| format!("io.containerd.snapshotter.v1.{short}"));
         if let Some(full) = listed.cloned().or(snapshotter) {
             *name = Value::from(full);
         }
@@ -151,7 +152,10 @@ pub(super) fn differences(before: &View, after: &View) -> Vec<Difference> {
 pub(super) fn is_about(difference: &Difference, runtime: &str) -> bool {
     let Some((_, rest)) = difference.path.split_once("].containerd.") else { return false };
     rest == "default_runtime_name"
-        || rest.strip_prefix("runtimes.[").and_then(|rest| rest.split_once(']')).is_some_and(|(name, _)| name == runtime)
+        || rest
+            .strip_prefix("runtimes.[")
+            .and_then(|rest| rest.split_once(']'))
+            .is_some_and(|(name, _)| name == runtime)
 }
 
 /// Whether the daemon would take a value and none for the same: the zero of its type.
@@ -213,7 +217,8 @@ mod tests {
     #[test]
     fn tells_what_differs_by_path() {
         let old = View::parse(OLD).expect("a dump");
-        let new = format!("{OLD}base_runtime_spec = '/s.json'\n[plugins.'io.containerd.grpc.v1.cri'.registry]\nx = 1\n");
+        let new =
+            format!("{OLD}base_runtime_spec = '/s.json'\n[plugins.'io.containerd.grpc.v1.cri'.registry]\nx = 1\n");
         let found = differences(&old, &View::parse(&new).expect("a dump"));
         let paths: Vec<&str> = found.iter().map(|difference| difference.path.as_str()).collect();
         assert_eq!(

@@ -129,10 +129,7 @@ mod tests {
         assert!(table.set_job("a", "1 * * * * /bin/a"));
         assert!(!table.set_job("a", "1 * * * * /bin/a"));
         assert!(table.set_job("a", "2 * * * * /bin/a"));
-        assert_eq!(
-            table.text(),
-            "MAILTO=\"ops\"\n# mine\n0 1 * * * /bin/true\n#Ansible: a\n2 * * * * /bin/a\n"
-        );
+        assert_eq!(table.text(), "MAILTO=\"ops\"\n# mine\n0 1 * * * /bin/true\n#Ansible: a\n2 * * * * /bin/a\n");
         assert!(table.set_job("old", "0 1 * * * /bin/true"));
         assert_eq!(table.jobs(), ["old", "a"]);
         assert!(table.remove_job("a") && !table.remove_job("a"));

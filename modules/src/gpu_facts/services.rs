@@ -12,7 +12,11 @@ const DISTRIBUTIONS: [(&str, &str, &[&str]); 4] = [
     ("rke2", "/var/lib/rancher/rke2/agent/etc/containerd", &["rke2-agent", "rke2-server"]),
     ("k3s", "/var/lib/rancher/k3s/agent/etc/containerd", &["k3s-agent", "k3s"]),
     ("k0s", "/etc/k0s/containerd.toml", &["k0sworker", "k0scontroller"]),
-    ("microk8s", "/var/snap/microk8s/current/args", &["snap.microk8s.daemon-containerd", "snap.microk8s.daemon-kubelite"]),
+    (
+        "microk8s",
+        "/var/snap/microk8s/current/args",
+        &["snap.microk8s.daemon-containerd", "snap.microk8s.daemon-kubelite"],
+    ),
 ];
 
 /// A systemd unit.
@@ -27,7 +31,8 @@ struct Unit {
 
 impl Unit {
     fn ask(host: &dyn Host, name: &str) -> Unit {
-        let words = ["systemctl", "show", "--property=LoadState,ActiveState,ActiveEnterTimestampMonotonic", "--no-pager", name];
+        let words =
+            ["systemctl", "show", "--property=LoadState,ActiveState,ActiveEnterTimestampMonotonic", "--no-pager", name];
         let said = host.probe(&Probe::of(&words)).map(|output| output.stdout).unwrap_or_default();
         let value = |key: &str| said.lines().find_map(|line| line.strip_prefix(key)).unwrap_or_default().to_owned();
         let up_s = Files(host).text("/proc/uptime").and_then(|text| text.split(' ').next()?.parse::<f64>().ok());
@@ -53,7 +58,8 @@ pub(super) fn containerd(host: &dyn Host, unread: &mut Vec<String>) -> Container
         for (kind, unit) in [("cri-o", "crio"), ("docker", "docker")] {
             let unit = Unit::ask(host, unit);
             if unit.loaded {
-                let mut found = Containerd { kind: kind.to_owned(), service: unit.state.clone(), ..Containerd::default() };
+                let mut found =
+                    Containerd { kind: kind.to_owned(), service: unit.state.clone(), ..Containerd::default() };
                 found.other_files = if kind == "cri-o" { of_crio(files) } else { Vec::new() };
                 if unit.state != "active" {
                     found.journal = journal(host, &unit.name);
@@ -171,7 +177,9 @@ pub(super) fn kubelet(host: &dyn Host) -> Kubelet {
         let lines = journal(host, &unit.name);
         let about = |line: &String| {
             let line = line.to_ascii_lowercase();
-            ["nvidia", "device plugin", "deviceplugin", "sandbox runtime", "runtimehandler"].iter().any(|word| line.contains(word))
+            ["nvidia", "device plugin", "deviceplugin", "sandbox runtime", "runtimehandler"]
+                .iter()
+                .any(|word| line.contains(word))
         };
         let all = unit.state != "active";
         found.journal = lines.into_iter().filter(|line| all || about(line)).collect();
@@ -186,7 +194,8 @@ pub(super) fn kubelet(host: &dyn Host) -> Kubelet {
 /// Returns the last lines of a unit's journal since the machine booted.
 fn journal(host: &dyn Host, unit: &str) -> Vec<String> {
     let words = ["journalctl", "--unit", unit, "--boot", "--lines", "200", "--quiet", "--no-pager", "--output", "cat"];
-    let said = host.probe(&Probe { timeout_s: Some(20), ..Probe::of(&words) }).map(|output| output.stdout).unwrap_or_default();
+    let said =
+        host.probe(&Probe { timeout_s: Some(20), ..Probe::of(&words) }).map(|output| output.stdout).unwrap_or_default();
     let mut lines: Vec<String> = said.lines().map(|line| line.chars().take(1000).collect()).collect();
     lines.drain(..lines.len().saturating_sub(KEPT));
     lines

@@ -8,12 +8,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::host::Put as _;
-use crate::decode::Arguments;
 use crate::cluster::object::{Object, objects_of};
 use crate::cluster::resource::{Discovery, Resource};
 use crate::cluster::{Api, FIELD_MANAGER, rollout, text};
+use crate::decode::Arguments;
 use crate::host::Map;
+use crate::host::Put as _;
 use crate::shared::State;
 use crate::{Change, Done, Error, ErrorKind, Host, Module, Plan};
 

@@ -24,7 +24,11 @@ pub(super) fn plan(args: &Args, api: &Api, host: &dyn Host, mut objects: Vec<Obj
         host,
         discovery: Discovery::new(api),
         namespaces: BTreeMap::new(),
-        definitions: objects.iter().filter(|object| object.is_definition()).map(|object| object.value.clone()).collect(),
+        definitions: objects
+            .iter()
+            .filter(|object| object.is_definition())
+            .map(|object| object.value.clone())
+            .collect(),
         pending: Vec::new(),
         plan: Plan::default(),
         items: Vec::new(),

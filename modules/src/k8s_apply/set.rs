@@ -25,8 +25,7 @@ impl Removal {
     pub(super) fn change(&self, api: &Api, propagation: Propagation) -> Change {
         let mut request = api.request("DELETE", self.path.clone());
         request.content_type = Some("application/json".into());
-        let mut options =
-            json!({"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation.word()});
+        let mut options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation.word()});
         if let Some(uid) = self.live["metadata"]["uid"].as_str() {
             options["preconditions"] = json!({"uid": uid});
         }
@@ -48,7 +47,11 @@ impl Set {
     /// Reads what was applied under a name before.
     pub(super) fn read(api: &Api, name: &str, namespace: Option<&str>) -> Result<Set, Error> {
         let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-        if name.is_empty() || name.len() > 63 || !name.bytes().all(plain) || name.starts_with('-') || name.ends_with('-')
+        if name.is_empty()
+            || name.len() > 63
+            || !name.bytes().all(plain)
+            || name.starts_with('-')
+            || name.ends_with('-')
         {
             return Err(bad(format!(
                 "`name: {name}`: expected at most 63 lowercase letters, digits and `-`, as in `nvidia-device-plugin`"

@@ -398,7 +398,8 @@ mod tests {
 
     #[test]
     fn reads_the_fabric_and_the_licence() {
-        let text = "    Fabric\n        State                 : In Progress\n        Status    : N/A\n    Processes : None\n";
+        let text =
+            "    Fabric\n        State                 : In Progress\n        Status    : N/A\n    Processes : None\n";
         assert_eq!(parse_query(text), (vec!["In Progress".to_owned()], None));
         let text = "    vGPU Software Licensed Product\n        License Status : Unlicensed (Unrestricted)\n";
         assert_eq!(parse_query(text), (vec![], Some("Unlicensed (Unrestricted)".to_owned())));

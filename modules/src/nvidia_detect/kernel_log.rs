@@ -96,7 +96,9 @@ mod tests {
         assert_eq!(log.xids, [("0000:ca:00".to_owned(), 79)]);
         assert_eq!(log.lines.len(), 2);
         assert!(parse("modprobe: ERROR: could not insert 'nvidia': Key was rejected by service").key_rejected);
-        assert!(parse("NVRM: The NVIDIA GPU 0000:00:10.0\nNVRM: installed in this system is not supported by the\n")
-            .unsupported);
+        assert!(
+            parse("NVRM: The NVIDIA GPU 0000:00:10.0\nNVRM: installed in this system is not supported by the\n")
+                .unsupported
+        );
     }
 }

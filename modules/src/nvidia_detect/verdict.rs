@@ -71,7 +71,11 @@ fn wsl(found: &Found) -> Judged {
 
 fn tegra(found: &Found) -> Judged {
     if found.driver.library_version.is_none() && found.driver.nodes.is_empty() {
-        return Judged::new("hardware_no_driver", "a Tegra without NVIDIA's user space", "install NVIDIA's L4T packages");
+        return Judged::new(
+            "hardware_no_driver",
+            "a Tegra without NVIDIA's user space",
+            "install NVIDIA's L4T packages",
+        );
     }
     Judged::new("ready", "the GPU inside a Tegra, with NVIDIA's own kernel", "")
 }
@@ -102,11 +106,13 @@ fn not_loaded(found: &Found) -> Judged {
             return Judged::new("broken", format!("{state}: {other} holds the GPU"), advice);
         }
         if found.driver.secure_boot == Some(true) {
-            let advice = "see what `modprobe nvidia` says: under Secure Boot the module must be signed by an enrolled key";
+            let advice =
+                "see what `modprobe nvidia` says: under Secure Boot the module must be signed by an enrolled key";
             return Judged::new("broken", format!("{state}, and Secure Boot is on"), advice);
         }
         if passed < gpus.len() {
-            let advice = "see what `modprobe nvidia` says; after a kernel upgrade the module must be built again (dkms)";
+            let advice =
+                "see what `modprobe nvidia` says; after a kernel upgrade the module must be built again (dkms)";
             return Judged::new("broken", state, advice);
         }
     }

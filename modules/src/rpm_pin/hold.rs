@@ -112,7 +112,10 @@ fn split(line: &str) -> (&str, &str) {
 
 fn excluded(text: &str) -> Vec<String> {
     let lines = ini::lines_of(text);
-    exclude_lines(&lines).iter().flat_map(|&at| words(split(&lines[at]).1).map(str::to_owned).collect::<Vec<_>>()).collect()
+    exclude_lines(&lines)
+        .iter()
+        .flat_map(|&at| words(split(&lines[at]).1).map(str::to_owned).collect::<Vec<_>>())
+        .collect()
 }
 
 fn with_excludes(text: &str, names: &[&str]) -> String {

@@ -18,7 +18,9 @@ pub(super) fn refuse(host: &dyn Host, manager: Manager, names: &[&str]) -> Resul
             if let Some(name) = names.iter().find(|name| is_of(line, name)) {
                 return Err(Error::new(
                     ErrorKind::Refused,
-                    format!("`{path}` locks `{name}`: let go of it with `dnf versionlock delete {name}`, since `hold` does the same"),
+                    format!(
+                        "`{path}` locks `{name}`: let go of it with `dnf versionlock delete {name}`, since `hold` does the same"
+                    ),
                 ));
             }
         }
@@ -31,7 +33,7 @@ fn is_of(line: &str, name: &str) -> bool {
     if let Some(value) = line.strip_prefix("name").and_then(|rest| rest.trim_start().strip_prefix('=')) {
         return value.trim().trim_matches(['"', '\'']) == name;
     }
-    line.strip_prefix(name).and_then(|rest| rest.strip_prefix('-')).is_some_and(|rest| {
-        rest.starts_with(|letter: char| letter.is_ascii_digit() || letter == '*')
-    })
+    line.strip_prefix(name)
+        .and_then(|rest| rest.strip_prefix('-'))
+        .is_some_and(|rest| rest.starts_with(|letter: char| letter.is_ascii_digit() || letter == '*'))
 }

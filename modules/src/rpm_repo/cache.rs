@@ -1,8 +1,8 @@
 //! What the package manager keeps of this repository.
 
+use crate::rpm::Manager;
 use crate::rpm_repo::Site;
 use crate::{Change, Error, Plan};
-use crate::rpm::Manager;
 
 impl Site<'_> {
     /// Has the index forgotten, with the keys that dnf has accepted for it.

@@ -45,7 +45,8 @@ impl Site<'_> {
                 judged(attempted, &output, &[0]).map(of_lines)
             }
             Manager::Zypper => {
-                let words = ["zypper", "--non-interactive", "--xmlout", "--no-refresh", "search", "--details", "--match-exact"];
+                let words =
+                    ["zypper", "--non-interactive", "--xmlout", "--no-refresh", "search", "--details", "--match-exact"];
                 let argv: Vec<&str> = words.into_iter().chain(["--type", "package"]).chain(names).collect();
                 // 104: there is none; 106: the lists of another repository are not there.
                 judged(attempted, &slow(self.host, &argv, SLOW_S)?, &[0, 104, 106]).map(of_xml)

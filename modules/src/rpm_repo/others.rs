@@ -22,14 +22,20 @@ impl Site<'_> {
     /// Finds sections that name NVIDIA's paths of old.
     pub(super) fn old(&self, plan: &mut Plan) -> Result<Vec<String>, crate::Error> {
         let is_past = |section: &Section| {
-            section.is_enabled() && !self.names_the_same(section) && section.words("baseurl").iter().any(|url| is_old(url))
+            section.is_enabled()
+                && !self.names_the_same(section)
+                && section.words("baseurl").iter().any(|url| is_old(url))
         };
         let warning = |path: &str, section: &Section| {
             format!(
                 "`{path}` names {}, which NVIDIA no longer serves, so that every command of the package manager may \
                  fail: {}",
                 section.words("baseurl").join(", "),
-                if self.args.disable_old { "taken out of service" } else { "give `disable_old: true` to take it out of service" }
+                if self.args.disable_old {
+                    "taken out of service"
+                } else {
+                    "give `disable_old: true` to take it out of service"
+                }
             )
         };
         if self.args.disable_old {

@@ -97,7 +97,8 @@ impl Site<'_> {
     /// Returns our file without our section; `None` where nothing would be left in it.
     pub(super) fn without_own(&self, file: &RepoFile) -> Option<String> {
         let restored = RepoFile { path: file.path.clone(), text: file.restored() };
-        let left: Vec<Section> = restored.sections().into_iter().filter(|section| section.id != self.args.name).collect();
+        let left: Vec<Section> =
+            restored.sections().into_iter().filter(|section| section.id != self.args.name).collect();
         if left.is_empty() {
             return None;
         }

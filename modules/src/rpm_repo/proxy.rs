@@ -7,7 +7,10 @@ use crate::{Error, Host};
 
 /// Returns them; none where the environment names a proxy already.
 pub(super) fn variables(host: &dyn Host, manager: Manager) -> Result<Vec<(String, String)>, Error> {
-    if ["https_proxy", "http_proxy", "all_proxy", "HTTPS_PROXY", "ALL_PROXY"].iter().any(|name| host.env(name).is_some()) {
+    if ["https_proxy", "http_proxy", "all_proxy", "HTTPS_PROXY", "ALL_PROXY"]
+        .iter()
+        .any(|name| host.env(name).is_some())
+    {
         return Ok(Vec::new());
     }
     Ok(match manager {
@@ -15,7 +18,9 @@ pub(super) fn variables(host: &dyn Host, manager: Manager) -> Result<Vec<(String
             let file = RepoFile { path: DNF_CONF.to_owned(), text: text(host, DNF_CONF)? };
             let main = file.sections().into_iter().find(|section| section.id == "main");
             let proxy = main.as_ref().and_then(|main| main.get("proxy"));
-            let Some(proxy) = proxy.filter(|proxy| !proxy.is_empty() && *proxy != "_none_") else { return Ok(Vec::new()) };
+            let Some(proxy) = proxy.filter(|proxy| !proxy.is_empty() && *proxy != "_none_") else {
+                return Ok(Vec::new());
+            };
             let named = |name: &str| main.as_ref().and_then(|main| main.get(name)).map(encoded);
             let address = match (named("proxy_username"), proxy.split_once("://")) {
                 (Some(user), Some((scheme, place))) => {

@@ -1,8 +1,8 @@
 //! Making an account, and the differences between one and what is wanted.
 
-use crate::order::sort;
 use super::{Args, UpdatePassword};
 use crate::accounts::{self, Group, User};
+use crate::order::sort;
 use crate::{Change, Error, ErrorKind, Exec, Host};
 
 const DAY_S: f64 = 86_400.0;
@@ -210,8 +210,9 @@ impl Args {
     }
 
     fn known_group(&self, host: &dyn Host, name: &str) -> Result<Group, Error> {
-        accounts::group(host, name, self.local)?
-            .ok_or_else(|| Error::new(ErrorKind::Host, format!("there is no group `{name}` on this host: make it first with `group`")))
+        accounts::group(host, name, self.local)?.ok_or_else(|| {
+            Error::new(ErrorKind::Host, format!("there is no group `{name}` on this host: make it first with `group`"))
+        })
     }
 }
 

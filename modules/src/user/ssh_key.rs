@@ -1,8 +1,8 @@
 //! An SSH key for an account.
 
 use super::Args;
-use crate::host::Put as _;
 use crate::accounts::{self, User};
+use crate::host::Put as _;
 use crate::{Change, Error, Exec, Host, Plan, Probe};
 
 impl Args {

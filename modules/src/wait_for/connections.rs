@@ -159,10 +159,7 @@ mod tests {
     #[test]
     fn an_end_of_a_connection_is_read() {
         assert_eq!(end_of("0100007F:1F90"), Some((Ipv4Addr::LOCALHOST.into(), 8080)));
-        assert_eq!(
-            end_of("0000000000000000FFFF00000100007F:0016"),
-            Some((Ipv4Addr::LOCALHOST.into(), 22))
-        );
+        assert_eq!(end_of("0000000000000000FFFF00000100007F:0016"), Some((Ipv4Addr::LOCALHOST.into(), 22)));
     }
 
     #[test]
