@@ -5,7 +5,6 @@ mod common;
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
-use std::path::Path;
 use std::process::Command;
 
 use common::program::{Project, Ran, files};
@@ -422,33 +421,25 @@ fn no_log_holds_in_check_mode_for_differences_for_failures_and_for_skipped_items
     assert_eq!(project.read("kept"), format!("{SECRET}\n"));
 }
 
-/// CVE-2019-10206: a password that was asked for was rendered as a template.
+/// CVE-2019-10206: a password that was asked for was rendered as a template. As in Ansible, what is typed for `vars_prompt`
+/// is the user's own text, and may be a template unless it is `unsafe`.
 #[test]
-fn what_a_person_types_is_not_rendered() {
+fn a_password_that_a_person_types_is_not_rendered() {
     let project = project();
     project.write(
         "site.yml",
         "
 - hosts: h
   gather_facts: false
-  vars_prompt: [{name: asked, private: true}]
+  vars_prompt: [{name: asked, private: true, unsafe: true}]
   tasks:
-    - {copy: {content: '{{ asked }}', dest: '{{ playbook_dir }}/told'}}
+    - {copy: {content: '{{ asked }}', dest: '{{ playbook_dir }}/told'}, become: true}
 ",
     );
-    let mut command = project.command(&["site.yml"]);
-    command
-        .stdin(std::process::Stdio::piped())
-        .stdout(std::process::Stdio::piped())
-        .stderr(std::process::Stdio::piped());
-    let mut child = command.spawn().expect("the program starts");
-    std::io::Write::write_all(&mut child.stdin.take().expect("an input"), format!("{BAIT}\n").as_bytes())
-        .expect("write");
-    let output = child.wait_with_output().expect("its output");
-    let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    let typed = format!("*{BAIT}");
+    let (code, said) = project.converse("site.yml -K", &[("BECOME password", &typed), ("asked", &typed)]);
+    assert_eq!((code, project.read("told").as_str()), (0, BAIT), "{said}");
     assert!(!project.path("MARKER").exists(), "{said}");
-    let told = project.read("told");
-    assert!(told.is_empty() || told == BAIT, "{told}: {said}");
 }
 
 /// CVE-2020-1736, CVE-2020-1740: files that hold secrets could be read by others while they were written.
@@ -539,13 +530,28 @@ fn every_drawn_password_is_another() {
     assert!(one.len() >= 20 && one != two, "{told}");
 }
 
-/// CVE-2016-8614, CVE-2020-14365: what is not signed was installed. A key is known by its whole fingerprint.
+/// CVE-2016-8614: a key was taken for another one that ends in the same digits.
 #[test]
 fn a_key_is_not_known_by_the_end_of_its_fingerprint() {
     let project = project();
-    let short = Path::new("/etc/apt/trusted.gpg.d/kubeon-short.asc");
-    let task = format!("    - apt_key: {{id: '0x9F4A', data: x, keyring: '{}'}}\n", short.display());
-    let ran = rendered_nothing(&project, &task);
-    assert_ne!(ran.code, 0, "{}", ran.stdout);
-    assert!(!short.exists());
+    let home = project.path("gnupg");
+    fs::create_dir(&home).expect("a writable folder");
+    must("chmod", &["700", home.to_str().expect("UTF-8")]);
+    let gpg = |words: &[&str]| must("gpg", &[&["--homedir", home.to_str().expect("UTF-8"), "--batch"], words].concat());
+    gpg(&["--passphrase", "", "--quick-gen-key", "lab", "rsa2048", "sign", "never"]);
+    project.write("key.asc", &gpg(&["--armor", "--export"]));
+    let listed = gpg(&["--with-colons", "--list-keys"]);
+    let right = listed.lines().find_map(|line| line.strip_prefix("fpr:::::::::")).expect("a fingerprint");
+    let right = right.trim_end_matches(':');
+    let wrong = format!("{}{}", if right.starts_with('0') { '1' } else { '0' }, &right[1..]);
+    let keyring = project.path("ring.gpg");
+    let add = |id: &str| {
+        let (file, keyring) = (project.path("key.asc"), keyring.display());
+        let task = format!("    - apt_key: {{id: '{id}', file: '{}', keyring: '{keyring}'}}\n", file.display());
+        rendered_nothing(&project, &task)
+    };
+    let refused = add(&wrong);
+    assert!(refused.code == 2 && !keyring.exists(), "{}", refused.stdout);
+    let taken = add(right);
+    assert!(taken.code == 0 && keyring.exists(), "{}", taken.stdout);
 }
