@@ -1,8 +1,8 @@
 use schemars::JsonSchema;
 
-use crate::apt_repo::key::{Certificate, certificates, dearmored};
 use crate::ask::bad;
 use crate::decode::Arguments;
+use crate::repository_key::openpgp::{Certificate, certificates, dearmored};
 use crate::shared::{State, yes};
 use crate::transfer::plain;
 use crate::{Change, Error, ErrorKind, Host, Module, Plan, Write, paths};

@@ -1,5 +1,4 @@
-pub(crate) mod key;
-pub(crate) mod keyring;
+mod keyring;
 mod look;
 mod offer;
 pub(crate) mod others;
@@ -14,11 +13,11 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::apt::{command, explain, lock};
-use crate::apt_repo::keyring::date;
 use crate::apt_repo::offer::Offer;
 use crate::apt_repo::sources::{FOLDER, Named, Source};
 use crate::decode::Arguments;
-use crate::shared::State;
+use crate::repository_key::{date, nvidias_key};
+use crate::shared::{State, toolkit, toolkit_list, two_minutes};
 use crate::{Change, Content, Done, Error, ErrorKind, Host, Module, Plan, Probe, Write};
 
 /// Add a signed apt repository, proven by the packages that it offers.
@@ -98,29 +97,12 @@ enum Format {
     Deb822,
 }
 
-fn toolkit() -> String {
-    "nvidia-container-toolkit".to_owned()
-}
-
-fn toolkit_list() -> Vec<String> {
-    vec![toolkit()]
-}
-
 fn nvidia() -> String {
     "https://nvidia.github.io/libnvidia-container/stable/deb/$(ARCH)".to_owned()
 }
 
 fn slash() -> String {
     "/".to_owned()
-}
-
-/// The primary key that signs NVIDIA's repository of the container toolkit.
-fn nvidias_key() -> String {
-    "C95B321B61E88C1809C4F759DDCAE044F796ECB0".to_owned()
-}
-
-fn two_minutes() -> u64 {
-    120
 }
 
 impl Module for Args {

@@ -46,6 +46,18 @@ pub(crate) fn failed(argv: &[&str], output: &Output) -> Error {
         .with("stderr", output.stderr.as_str())
 }
 
+/// Says that a program failed: the lines that tell why, and the first of the hints whose words are in what it `said`.
+pub(crate) fn explained(attempted: &str, lines: &[&str], said: &str, hints: &[(&str, &str)], output: &Output) -> Error {
+    let mut message = format!("{attempted}: {}", lines.join("; "));
+    if let Some((_, hint)) = hints.iter().find(|(words, _)| said.contains(words)) {
+        message.push_str(&format!("\n{hint}"));
+    }
+    Error::new(ErrorKind::Failed, message)
+        .with("rc", output.rc)
+        .with("stdout", output.stdout.as_str())
+        .with("stderr", output.stderr.as_str())
+}
+
 fn missing(program: &str) -> Error {
     let name = crate::paths::name(program);
     Error::new(ErrorKind::Host, format!("this host has no `{name}`: install it first"))

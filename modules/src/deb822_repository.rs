@@ -1,11 +1,11 @@
 use schemars::JsonSchema;
 use serde_json::Value;
 
-use crate::apt_repo::key::dearmored;
 use crate::ask::bad;
 use crate::decode::Arguments;
 use crate::order::sort_by;
 use crate::passed::table;
+use crate::repository_key::openpgp::dearmored;
 use crate::rewrite::Edited;
 use crate::shared::State;
 use crate::transfer::plain;

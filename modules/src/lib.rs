@@ -30,6 +30,7 @@ mod owners;
 mod passed;
 mod paths;
 mod pattern;
+mod repository_key;
 mod rewrite;
 mod rpm;
 mod run;

@@ -1,8 +1,8 @@
 use schemars::JsonSchema;
 
-use crate::apt_repo::key::{Certificate, certificates, dearmored};
 use crate::ask::{bad, run};
 use crate::decode::Arguments;
+use crate::repository_key::openpgp::{Certificate, certificates, dearmored};
 use crate::shared::{State, yes};
 use crate::transfer::plain;
 use crate::{Change, Content, Error, ErrorKind, Exec, Host, Module, Plan};

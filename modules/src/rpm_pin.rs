@@ -13,8 +13,8 @@ use crate::host::{Map, Put as _};
 use crate::rpm::moves::{self, Move, Way};
 use crate::rpm::{Manager, explain, version, wait};
 use crate::rpm_pin::hold::Holds;
-use crate::rpm_repo::{offer, two_minutes};
-use crate::shared::State;
+use crate::rpm_repo::offer;
+use crate::shared::{State, two_minutes};
 use crate::{Change, Done, Error, ErrorKind, Exec, Host, Module, Plan};
 
 /// Keep packages of dnf or zypper together at one version, and hold them there.

@@ -6,16 +6,16 @@ mod proxy;
 
 use schemars::JsonSchema;
 
-use crate::apt_repo::key::{self, Certificate};
-use crate::apt_repo::keyring::{Origin, date, expires_soon, write_key};
 use crate::ask::{ask, bad};
 use crate::attributes::missing_parents;
 use crate::decode::Arguments;
 use crate::host::Map;
+use crate::repository_key::openpgp::{self, Certificate};
+use crate::repository_key::{Origin, date, expires_soon, nvidias_key, write_key};
 use crate::rpm::files::RepoFile;
 use crate::rpm::{Manager, explain, wait};
 use crate::rpm_key;
-use crate::shared::State;
+use crate::shared::{State, toolkit, toolkit_list, two_minutes};
 use crate::{Change, Content, Done, Error, ErrorKind, Exec, Host, Module, Plan, Write};
 
 /// Add a signed repository of dnf or zypper, proven by the packages that it offers.
@@ -81,29 +81,12 @@ pub(super) struct Args {
     lock_timeout: u64,
 }
 
-fn toolkit() -> String {
-    "nvidia-container-toolkit".to_owned()
-}
-
-fn toolkit_list() -> Vec<String> {
-    vec![toolkit()]
-}
-
 fn nvidia() -> String {
     "https://nvidia.github.io/libnvidia-container/stable/rpm/$basearch".to_owned()
 }
 
-/// The primary key that signs NVIDIA's repository of the container toolkit.
-fn nvidias_key() -> String {
-    "C95B321B61E88C1809C4F759DDCAE044F796ECB0".to_owned()
-}
-
 fn before_others() -> u32 {
     50
-}
-
-pub(crate) fn two_minutes() -> u64 {
-    120
 }
 
 impl Module for Args {
@@ -224,8 +207,8 @@ impl Site<'_> {
     fn keyring(&self, plan: &mut Plan) -> Result<Certificate, Error> {
         let path = self.args.keyring();
         let bytes = self.host.read(&path)?;
-        let there = bytes.as_ref().and_then(|bytes| key::dearmored(bytes).ok());
-        let there = there.and_then(|bytes| key::certificates(&bytes).ok()).unwrap_or_default();
+        let there = bytes.as_ref().and_then(|bytes| openpgp::dearmored(bytes).ok());
+        let there = there.and_then(|bytes| openpgp::certificates(&bytes).ok()).unwrap_or_default();
         let pinned = self.args.pinned();
         let origin = Origin {
             key: self.args.key.as_ref(),
@@ -237,7 +220,7 @@ impl Site<'_> {
         };
         let (certificate, _) = origin.certificate(self.host, there)?;
         // Nothing but this key: a second one would be accepted, too.
-        let text = key::armored(&certificate.bytes);
+        let text = openpgp::armored(&certificate.bytes);
         if bytes.as_deref() != Some(text.as_bytes()) {
             write_key(self.host, &path, text.into_bytes(), plan)?;
         }
@@ -252,7 +235,7 @@ impl Site<'_> {
             return Ok(());
         }
         wait(self.host, self.args.lock_timeout)?;
-        let text = key::armored(&certificate.bytes);
+        let text = openpgp::armored(&certificate.bytes);
         let files = vec![("key".to_owned(), Content::Inline(text.into_bytes()))];
         plan.changes.push(Change::Exec(Exec { files, ..Exec::of(&["rpm", "--import", "{scratch}/key"]) }));
         let words = ["sh", "-c", ERASE, "erase", &id];

@@ -23,6 +23,20 @@ pub(crate) fn yes() -> bool {
     true
 }
 
+/// How long another package manager is waited for, in seconds.
+pub(crate) fn two_minutes() -> u64 {
+    120
+}
+
+/// The package that brings NVIDIA's container runtime.
+pub(crate) fn toolkit() -> String {
+    "nvidia-container-toolkit".to_owned()
+}
+
+pub(crate) fn toolkit_list() -> Vec<String> {
+    vec![toolkit()]
+}
+
 /// Whether something is to be there.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]

@@ -1,6 +1,7 @@
 //! Turns apt's output into a message that says what is wrong and what to do.
 
-use crate::{Error, ErrorKind, Output};
+use crate::ask::explained;
+use crate::{Error, Output};
 
 /// What apt says and what to do about it; the first whose words are in the output is shown.
 const HINTS: [(&str, &str); 22] = [
@@ -79,14 +80,7 @@ pub(crate) fn failure(attempted: &str, output: &Output) -> Error {
             seen.push(line);
         }
     }
-    let mut message = format!("{attempted}: {}", seen.join("; "));
-    if let Some((_, hint)) = HINTS.iter().find(|(words, _)| all().any(|line| line.contains(words))) {
-        message.push_str(&format!("\n{hint}"));
-    }
-    Error::new(ErrorKind::Failed, message)
-        .with("rc", output.rc)
-        .with("stdout", output.stdout.as_str())
-        .with("stderr", output.stderr.as_str())
+    explained(attempted, &seen, &format!("{}\n{}", output.stderr, output.stdout), &HINTS, output)
 }
 
 /// Whether an update that ended well could not fetch something: older versions of apt only warn of it.

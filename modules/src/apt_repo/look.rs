@@ -1,10 +1,11 @@
 //! What apt knows of NVIDIA's repository as it is, for whoever only wants to know.
 
-use crate::apt_repo::keyring::date;
+use crate::apt_repo::offer;
 use crate::apt_repo::others::is_old;
 use crate::apt_repo::sources::{FOLDER, Source};
-use crate::apt_repo::{key, offer};
 use crate::gpu_facts::evidence::{Repository, Source as Seen};
+use crate::repository_key::date;
+use crate::repository_key::openpgp;
 use crate::{Error, Host, Probe};
 
 const PACKAGE: &str = "nvidia-container-toolkit";
@@ -74,7 +75,7 @@ fn key_fault(host: &dyn Host, path: &str) -> Result<Option<String>, Error> {
     if armored && !path.ends_with(".asc") {
         return Ok(Some(format!("`{path}` is in ASCII armor, which apt takes only from a file that ends with `.asc`")));
     }
-    let found = key::dearmored(&bytes).and_then(|bytes| key::certificates(&bytes));
+    let found = openpgp::dearmored(&bytes).and_then(|bytes| openpgp::certificates(&bytes));
     Ok(match found {
         Err(error) => Some(format!("`{path}` {error}")),
         Ok(found) if found.is_empty() => Some(format!("`{path}` holds no key")),

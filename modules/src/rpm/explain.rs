@@ -1,6 +1,7 @@
 //! Turns the output of dnf and zypper into a message that says what is wrong and what to do.
 
-use crate::{Error, ErrorKind, Output};
+use crate::ask::explained;
+use crate::{Error, Output};
 
 /// What they say and what to do about it; the first whose words are in the output is shown.
 const HINTS: [(&str, &str); 23] = [
@@ -60,14 +61,7 @@ pub(crate) fn failure(attempted: &str, output: &Output) -> Error {
         lines.extend(all().next_back());
     }
     lines.truncate(MOST_LINES);
-    let mut message = format!("{attempted}: {}", lines.join("; "));
-    if let Some((_, hint)) = HINTS.iter().find(|(words, _)| all().any(|line| line.contains(words))) {
-        message.push_str(&format!("\n{hint}"));
-    }
-    Error::new(ErrorKind::Failed, message)
-        .with("rc", output.rc)
-        .with("stdout", output.stdout.as_str())
-        .with("stderr", output.stderr.as_str())
+    explained(attempted, &lines, &said, &HINTS, output)
 }
 
 /// Returns what a program says without zypper's XML, and without what that marks as no more than information.
