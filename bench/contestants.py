@@ -1,16 +1,31 @@
 """Who runs it: command lines and surroundings of each contestant."""
 
+import json
 import os
 import pathlib
+import re
+import subprocess
 
 FORKS = 50
 
 
 class Contestant:
-    """`slow` ones may be run less often; `floor` ones are what the others are held against."""
+    """`slow` ones may be run less often; `recap` says that the output counts changes as Ansible's does."""
 
-    def __init__(self, name, command, env=None, slow=False, floor=False):
-        self.name, self.command, self.env, self.slow, self.floor = name, command, env or {}, slow, floor
+    def __init__(self, name, command, env=None, slow=False, recap=False):
+        self.name, self.command, self.env, self.slow, self.recap = name, command, env or {}, slow, recap
+
+    def changes(self, output):
+        """Whether a run changed anything; None where its output does not tell."""
+        told = re.findall(r"\bchanged=(\d+)", output) if self.recap else []
+        return any(int(count) for count in told) if told else None
+
+
+def versions(venv):
+    """Returns the peers' versions by their names."""
+    words = [venv / "bin/pip", "list", "--format", "json", "--disable-pip-version-check"]
+    installed = json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)
+    return {each["name"]: each["version"] for each in installed if each["name"] in ("ansible-core", "mitogen", "pyinfra")}
 
 
 def inventory(work, lab):
@@ -59,22 +74,24 @@ def all_of(work, program, floor, venv):
         return workload.pyinfra and [venv / "bin/pyinfra", "-y", work / "inventory.py", folder / "deploy.py"]
 
     found = [
-        Contestant("floor", floor_of("frame"), floor=True),
-        Contestant("floor-pipelined", floor_of("pipelined"), floor=True),
-        Contestant("floor-exec", floor_of("exec"), floor=True),
-        Contestant("kubeon-run", kubeon),
+        Contestant("floor", floor_of("frame")),
+        Contestant("floor-pipelined", floor_of("pipelined")),
+        Contestant("floor-exec", floor_of("exec")),
+        Contestant("kubeon-run", kubeon, recap=True),
+        Contestant("kubeon-run-ahead", kubeon, {"KUBEON_SEND_AHEAD": "safe"}, recap=True),
     ]
     if venv:
-        usual = {"ANSIBLE_CONFIG": "/dev/null", "ANSIBLE_HOME": str(work / "home/.ansible"), "ANSIBLE_NOCOLOR": "1"}
+        (work / "ansible.cfg").write_text("[defaults]\n")
+        usual = {"ANSIBLE_CONFIG": str(work / "ansible.cfg"), "ANSIBLE_HOME": str(work / "home/.ansible"), "ANSIBLE_NOCOLOR": "1"}
         found += [
             Contestant("pyinfra", pyinfra),
-            Contestant("ansible", ansible, usual, slow=True),
-            Contestant("ansible-pipelining", ansible, usual | {"ANSIBLE_PIPELINING": "1"}, slow=True),
+            Contestant("ansible", ansible, usual, slow=True, recap=True),
+            Contestant("ansible-pipelining", ansible, usual | {"ANSIBLE_PIPELINING": "1"}, slow=True, recap=True),
         ]
         plugins = list(venv.glob("lib/python3*/site-packages/ansible_mitogen/plugins/strategy"))
         if plugins:
             mitogen = {"ANSIBLE_STRATEGY_PLUGINS": str(plugins[0]), "ANSIBLE_STRATEGY": "mitogen_linear"}
-            found.append(Contestant("mitogen", ansible, usual | mitogen, slow=True))
+            found.append(Contestant("mitogen", ansible, usual | mitogen, slow=True, recap=True))
     return found
 
 

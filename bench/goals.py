@@ -10,7 +10,7 @@ def wall(figures, name):
 def judged(everything):
     """Yields each goal that this run can judge: its words, what is, what may be."""
     for name, by_rtt in everything["workloads"].items():
-        hosts = next(workload.hosts for workload in what.ALL if workload.name == name)
+        hosts = what.named(name).hosts
         for rtt, figures in by_rtt.items():
             if "kubeon-run" not in figures:
                 continue
@@ -28,6 +28,9 @@ def judged(everything):
                     if peer in figures:
                         yield f"{at}: time to 1/{times} of {peer}'s", wall(figures, "kubeon-run") * times / wall(figures, peer), 1.0
             yield f"{at}: MiB of memory", own["memory_kib"]["min"] / 1024, 20 + hosts * 100 / 1024
+    for rtt, figures in everything["fleet"].get("G", {}).items():
+        if rtt == "20":
+            yield "G at 20 ms: round trips a host", figures["round_trips"] / figures["hosts"], 5
     single = everything["single"]
     if single:
         yield "start to first byte, ms", single["first_byte"]["wall_s"] * 1000, 30

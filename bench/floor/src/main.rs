@@ -3,9 +3,12 @@
 //!     kubeon-floor run frame|pipelined|exec HOSTS KEY HOST_KEY STEPS AGENT…   the same steps on all hosts, at once
 //!     kubeon-floor agent                                                     its other end
 //!     kubeon-floor wire PID PID                                              joins two network namespaces
+//!     kubeon-floor listen DEVICE                                             counts what passes it
 //!     kubeon-floor time FILE COMMAND…                                        runs it, writes what it took
 
 mod agent;
+mod counts;
+mod listen;
 mod run;
 mod session;
 mod stopwatch;
@@ -23,8 +26,9 @@ fn main() -> ExitCode {
         }
         ["agent"] => agent::serve(),
         ["wire", near, far] => wire::join(near, far),
+        ["listen", device] => listen::listen(device),
         ["time", file, command @ ..] => return stopwatch::time(file, command),
-        _ => Err(io::Error::other("`run`, `agent`, `wire` or `time`, as `bench/run` calls it")),
+        _ => Err(io::Error::other("`run`, `agent`, `wire`, `listen` or `time`, as `bench/run` calls it")),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

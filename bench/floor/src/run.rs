@@ -1,7 +1,7 @@
 //! The same steps on many hosts, a thread each.
 
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::path::Path;
 use std::thread;
 
@@ -30,7 +30,7 @@ pub fn run(mode: &str, hosts: &str, key: &str, host_key: &str, steps: &str, agen
     };
     let hosts = fs::read_to_string(hosts)?;
     let host_key = unhex(fs::read_to_string(host_key)?.trim());
-    let steps: Vec<Vec<u8>> = fs::read_to_string(steps)?.lines().map(loaded).collect::<io::Result<_>>()?;
+    let steps: Vec<Step> = fs::read_to_string(steps)?.lines().map(Step::read).collect::<io::Result<_>>()?;
     let key = Path::new(key);
     thread::scope(|scope| {
         let (host_key, steps) = (&host_key[..], &steps[..]);
@@ -40,21 +40,39 @@ pub fn run(mode: &str, hosts: &str, key: &str, host_key: &str, steps: &str, agen
     })
 }
 
-/// Puts the content of a local file after `p PATH FILE`'s path.
-fn loaded(line: &str) -> io::Result<Vec<u8>> {
-    let words: Vec<&str> = line.split(' ').collect();
-    let ["p", path, file] = words[..] else { return Ok(line.as_bytes().to_vec()) };
-    let mut step = format!("p {path}\0").into_bytes();
-    step.extend(fs::read(file)?);
-    Ok(step)
+/// A line, and the frame that all hosts get for it.
+struct Step {
+    line: String,
+    frame: Vec<u8>,
 }
 
-fn on_host(mode: Mode, host: &str, key: &Path, host_key: &[u8], steps: &[Vec<u8>], agent: &str) -> io::Result<()> {
+impl Step {
+    /// In a frame, the content of a local file follows `p PATH FILE`'s path.
+    fn read(line: &str) -> io::Result<Step> {
+        let words: Vec<&str> = line.split(' ').collect();
+        let body = if let ["p", path, file] = words[..] {
+            let mut body = format!("p {path}\0").into_bytes();
+            File::open(file)?.read_to_end(&mut body)?;
+            body
+        } else {
+            line.strip_prefix("k ").unwrap_or(line).as_bytes().to_vec()
+        };
+        let mut frame = (body.len() as u32).to_be_bytes().to_vec();
+        frame.extend(line.starts_with("k ").then_some(0));
+        frame.extend(body);
+        Ok(Step { line: line.to_owned(), frame })
+    }
+
+    fn is_own(&self) -> bool {
+        self.line.starts_with("k ")
+    }
+}
+
+fn on_host(mode: Mode, host: &str, key: &Path, host_key: &[u8], steps: &[Step], agent: &str) -> io::Result<()> {
     let session = Session::open(host, key, host_key)?;
     if mode == Mode::Exec {
         for step in steps {
-            let text = String::from_utf8_lossy(step);
-            let line = match text.split_once(' ') {
+            let line = match step.line.split_once(' ') {
                 Some(("c", argv)) => argv.to_owned(),
                 Some(("f", path)) => format!("stat {path}"),
                 _ => return Err(io::Error::other("no program for this step")),
@@ -66,11 +84,11 @@ fn on_host(mode: Mode, host: &str, key: &Path, host_key: &[u8], steps: &[Vec<u8>
         return Ok(());
     }
     let mut channel = session.start(agent)?;
-    if steps.first().is_some_and(|step| step.starts_with(b"k ")) {
+    if steps.first().is_some_and(Step::is_own) {
         session.read(&mut channel, &mut [0; 14])?;
     }
     for step in steps {
-        session.write(&mut channel, &framed(step))?;
+        session.write(&mut channel, &step.frame)?;
         if mode == Mode::Frame {
             answer(&session, &mut channel, step)?;
         }
@@ -83,18 +101,9 @@ fn on_host(mode: Mode, host: &str, key: &Path, host_key: &[u8], steps: &[Vec<u8>
     Ok(())
 }
 
-fn framed(step: &[u8]) -> Vec<u8> {
-    let body = step.strip_prefix(b"k ");
-    let size = body.unwrap_or(step).len() as u32;
-    let mut frame = size.to_be_bytes().to_vec();
-    frame.extend(body.is_some().then_some(0));
-    frame.extend_from_slice(body.unwrap_or(step));
-    frame
-}
-
-fn answer(session: &Session, channel: &mut Channel, step: &[u8]) -> io::Result<()> {
+fn answer(session: &Session, channel: &mut Channel, step: &Step) -> io::Result<()> {
     let mut head = [0; 5];
-    let size = if step.starts_with(b"k ") { 5 } else { 4 };
+    let size = if step.is_own() { 5 } else { 4 };
     session.read(channel, &mut head[..size])?;
     let mut body = vec![0; u32::from_be_bytes([head[0], head[1], head[2], head[3]]) as usize];
     session.read(channel, &mut body)

@@ -3,12 +3,14 @@
 //!
 //! Lines on its input: `delay MICROSECONDS` sets the round-trip time, `take` prints the counts and starts them anew.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::time::{Duration, Instant};
+
+use crate::counts::{Counts, println};
 
 /// Source: `TUNSETIFF` of `linux/if_tun.h`.
 const TUNSETIFF: libc::Ioctl = 0x4004_54ca_u32 as libc::Ioctl;
@@ -21,16 +23,6 @@ struct End {
     device: File,
     /// What is on its way to it, in the order in which it is due.
     coming: VecDeque<(Instant, Vec<u8>)>,
-}
-
-#[derive(Default)]
-struct Counts {
-    packets: u64,
-    bytes: u64,
-    /// How often the near side spoke after the far one, flow by flow: an opening counts, too.
-    round_trips: u64,
-    /// Whether the near side spoke last.
-    flows: HashMap<[u8; 12], bool>,
 }
 
 /// Joins the namespaces of two processes; the first is the side that starts conversations.
@@ -70,18 +62,11 @@ pub fn join(near: &str, far: &str) -> io::Result<()> {
                     println("set")?;
                 }
                 _ => {
-                    let Counts { packets, bytes, round_trips, .. } = std::mem::take(&mut counts);
-                    println(&format!(r#"{{"packets": {packets}, "bytes": {bytes}, "round_trips": {round_trips}}}"#))?;
+                    println(&std::mem::take(&mut counts).told())?;
                 }
             }
         }
     }
-}
-
-fn println(line: &str) -> io::Result<()> {
-    let mut output = io::stdout();
-    writeln!(output, "{line}")?;
-    output.flush()
 }
 
 /// Waits for a packet, a line or the time when a packet is due; returns whether there is a line.
@@ -130,56 +115,5 @@ impl End {
                 self.device.write_all(&packet).ok();
             }
         }
-    }
-}
-
-impl Counts {
-    /// Counts a packet of TCP over IPv4. Source: RFC 791 and 9293.
-    fn count(&mut self, packet: &[u8], from_near: bool) {
-        self.packets += 1;
-        self.bytes += packet.len() as u64;
-        let head = usize::from(packet[0] & 15) * 4;
-        if packet[0] >> 4 != 4 || packet.get(9) != Some(&6) || packet.len() < head + 20 {
-            return;
-        }
-        let data = head + usize::from(packet[head + 12] >> 4) * 4;
-        let opening = packet[head + 13] & 2 != 0;
-        if packet.len() <= data && !opening {
-            return;
-        }
-        let (source, target) = (&packet[12..16], &packet[16..20]);
-        let (from, to) = (&packet[head..head + 2], &packet[head + 2..head + 4]);
-        let flow = if from_near { [source, from, target, to] } else { [target, to, source, from] }.concat();
-        let Ok(flow) = flow.try_into() else { return };
-        let was_near = self.flows.insert(flow, from_near).unwrap_or(false);
-        self.round_trips += u64::from(from_near && !was_near);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::Counts;
-
-    /// An IPv4 packet of TCP with these flags and that much data.
-    fn packet(near: bool, flags: u8, data: usize) -> Vec<u8> {
-        let mut packet = vec![0; 40 + data];
-        packet[0] = 0x45;
-        packet[9] = 6;
-        packet[if near { 12 } else { 16 }] = 10;
-        packet[32] = 5 << 4;
-        packet[33] = flags;
-        packet
-    }
-
-    #[test]
-    fn a_round_trip_is_a_change_of_the_speaker() {
-        let mut counts = Counts::default();
-        for (near, flags, data) in [(true, 2, 0), (false, 18, 0), (true, 16, 0), (true, 16, 9), (true, 16, 9)] {
-            counts.count(&packet(near, flags, data), near);
-        }
-        assert_eq!((counts.packets, counts.round_trips), (5, 2));
-        counts.count(&packet(false, 16, 1), false);
-        counts.count(&packet(true, 16, 1), true);
-        assert_eq!(counts.round_trips, 3);
     }
 }
