@@ -343,7 +343,7 @@ impl Pipe for SshPipe {
         let socket = self.socket.clone();
         let _busy = socket.busy();
         self.started(deadline)?;
-        let mut heard = Instant::now();
+        let (mut heard, mut seen) = (Instant::now(), 0);
         loop {
             match self.channel.read(buffer) {
                 Ok(0) | Err(_) if self.channel.eof() => return Ok(Came::End),
@@ -360,6 +360,12 @@ impl Pipe for SshPipe {
             }
             if self.channel.eof() {
                 return Ok(Came::End);
+            }
+            // Asking for one stream takes what has come for the other off the socket, which then wakes nobody.
+            let queued = self.channel.read_window().available;
+            if queued > seen {
+                seen = queued;
+                continue;
             }
             // A host that lives answers to the question whether it does, be its program ever so quiet.
             let limit = deadline.min(heard + self.socket.silence);
