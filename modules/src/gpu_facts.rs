@@ -7,9 +7,9 @@ use serde_json::Value;
 
 use crate::decode::{Arguments, arguments};
 use crate::facts::Files;
-use crate::gpu_facts::evidence::{Evidence, Names};
+use crate::gpu_facts::evidence::{Evidence, Names, Repository};
 use crate::host::Map;
-use crate::{Error, ErrorKind, Host, Module, Plan, nvidia_detect, setup};
+use crate::{Error, ErrorKind, Host, Module, Plan, apt_repo, nvidia_detect, rpm_repo, setup};
 
 /// Gather everything on a host that decides whether pods can have its NVIDIA GPUs.
 ///
@@ -25,7 +25,8 @@ use crate::{Error, ErrorKind, Host, Module, Plan, nvidia_detect, setup};
 ///
 /// - `nvidia`: what `nvidia_detect` returns
 /// - `toolkit`: NVIDIA's container toolkit: its `runtime`, its `packages` and where their candidates come from
-/// - `repository`: the `sources` that name NVIDIA's repository, their keys, and what apt says against them
+/// - `repository`: the `sources` that name NVIDIA's repository, their keys, and what the package manager says against
+///   them
 /// - `containerd`: its service, version, configuration and runtimes, the state of its CRI plugin, and the end of its
 ///   journal where something is wrong
 /// - `kubelet`: its service, its device plugins' sockets, and what its journal has about GPUs
@@ -74,7 +75,7 @@ impl Module for Args {
         let mut evidence =
             Evidence { root: host.uid() == 0, nvidia, names: names(host, &network), ..Evidence::default() };
         evidence.toolkit = toolkit::look(host, &self.binary, &mut unread);
-        evidence.repository = crate::apt_repo::look(host).unwrap_or_else(|error| {
+        evidence.repository = repository(host).unwrap_or_else(|error| {
             unread.push(format!("the package manager: {error}"));
             Default::default()
         });
@@ -87,6 +88,18 @@ impl Module for Args {
             Ok(_) | Err(_) => Err(Error::new(ErrorKind::Failed, "the evidence can't be written as JSON")),
         }
     }
+}
+
+/// Looks at NVIDIA's repository as the host's package manager has it; at nothing where there is none that is known.
+fn repository(host: &dyn Host) -> Result<Repository, Error> {
+    if host.stat("/etc/apt")?.is_some() {
+        return apt_repo::look(host);
+    }
+    let there = |path: &str| host.stat(path).map(|stat| stat.is_some());
+    if there("/usr/bin/dnf")? || there("/usr/bin/dnf5")? || there("/usr/bin/zypper")? {
+        return rpm_repo::look(host);
+    }
+    Ok(Repository::default())
 }
 
 /// Returns what another module says of this host.

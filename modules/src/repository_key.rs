@@ -28,6 +28,28 @@ pub(crate) fn nvidias_key() -> String {
     "C95B321B61E88C1809C4F759DDCAE044F796ECB0".to_owned()
 }
 
+/// Parts of the addresses that NVIDIA has and had, and of the names of files that name them or a mirror of them.
+const NVIDIAS: [&str; 4] =
+    ["nvidia-container-toolkit", "libnvidia-container", "nvidia-docker", "nvidia-container-runtime"];
+
+/// Whether an address, or a file's name, is that of a repository of NVIDIA's.
+pub(crate) fn is_nvidias(text: &str) -> bool {
+    NVIDIAS.iter().any(|part| text.contains(part))
+}
+
+/// Returns why the keys that a file holds verify nothing.
+pub(crate) fn fault(host: &dyn Host, path: &str, bytes: &[u8]) -> Option<String> {
+    let found = match openpgp::dearmored(bytes).and_then(|bytes| openpgp::certificates(&bytes)) {
+        Err(error) => return Some(format!("`{path}` {error}")),
+        Ok(found) if found.is_empty() => return Some(format!("`{path}` holds no key")),
+        Ok(found) => found,
+    };
+    let now_s = host.started_s() as i64;
+    let over = |certificate: &Certificate| certificate.expires_s.is_some_and(|expires_s| expires_s <= now_s);
+    let when = found.iter().filter_map(|certificate| certificate.expires_s).max().map(date).unwrap_or_default();
+    found.iter().all(over).then(|| format!("the key in `{path}` expired on {when}"))
+}
+
 /// Writes a key's file where every user can read it.
 pub(crate) fn write_key(host: &dyn Host, path: &str, bytes: Vec<u8>, plan: &mut Plan) -> Result<(), Error> {
     let parents = missing_parents(host, path)?;

@@ -1,8 +1,11 @@
 mod cache;
+mod look;
 pub(crate) mod offer;
 mod others;
 mod own;
 mod proxy;
+
+pub(crate) use look::look;
 
 use schemars::JsonSchema;
 

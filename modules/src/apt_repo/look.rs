@@ -4,14 +4,10 @@ use crate::apt_repo::offer;
 use crate::apt_repo::others::is_old;
 use crate::apt_repo::sources::{FOLDER, Source};
 use crate::gpu_facts::evidence::{Repository, Source as Seen};
-use crate::repository_key::date;
-use crate::repository_key::openpgp;
+use crate::repository_key::{fault, is_nvidias};
 use crate::{Error, Host, Probe};
 
 const PACKAGE: &str = "nvidia-container-toolkit";
-/// Parts of the addresses that NVIDIA has and had, and of the names of files that name them or a mirror of them.
-const PARTS: [&str; 4] =
-    ["nvidia-container-toolkit", "libnvidia-container", "nvidia-docker", "nvidia-container-runtime"];
 
 /// Looks at the sources, their keys and the candidate. apt is asked, and nothing is fetched.
 ///
@@ -26,8 +22,8 @@ pub(crate) fn look(host: &dyn Host) -> Result<Repository, Error> {
     for source in Source::all(host)? {
         let entries = source.entries();
         let name = source.path.rsplit('/').next().unwrap_or_default();
-        let meant = source.path.starts_with(FOLDER) && PARTS.iter().any(|part| name.contains(part));
-        let ours = |uri: &&String| meant || PARTS.iter().any(|part| uri.contains(part));
+        let meant = source.path.starts_with(FOLDER) && is_nvidias(name);
+        let ours = |uri: &&String| meant || is_nvidias(uri);
         let mut named = false;
         for entry in &entries {
             for uri in entry.uris.iter().filter(ours) {
@@ -75,16 +71,5 @@ fn key_fault(host: &dyn Host, path: &str) -> Result<Option<String>, Error> {
     if armored && !path.ends_with(".asc") {
         return Ok(Some(format!("`{path}` is in ASCII armor, which apt takes only from a file that ends with `.asc`")));
     }
-    let found = openpgp::dearmored(&bytes).and_then(|bytes| openpgp::certificates(&bytes));
-    Ok(match found {
-        Err(error) => Some(format!("`{path}` {error}")),
-        Ok(found) if found.is_empty() => Some(format!("`{path}` holds no key")),
-        Ok(found) => {
-            let now_s = host.started_s() as i64;
-            let over = |expires_s: Option<i64>| expires_s.is_some_and(|expires_s| expires_s <= now_s);
-            let expired = found.iter().all(|certificate| over(certificate.expires_s));
-            let when = found.iter().filter_map(|certificate| certificate.expires_s).max().map(date).unwrap_or_default();
-            expired.then(|| format!("the key in `{path}` expired on {when}"))
-        }
-    })
+    Ok(fault(host, path, &bytes))
 }

@@ -45,7 +45,7 @@ pub struct Toolkit {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Repository {
-    /// `apt`, or empty where there is none that is understood.
+    /// `apt`, `dnf` or `zypper`, or empty where there is none that is understood.
     pub manager: String,
     pub sources: Vec<Source>,
     /// Files that are meant for NVIDIA's repository and name none, with their first line.

@@ -10,6 +10,9 @@ use crate::rpm::{Manager, explain, version};
 use crate::rpm_repo::Site;
 use crate::{Error, Output};
 
+/// How dnf is to tell of a package.
+pub(super) const FORMAT: &str = "--qf=%{name}|%{epoch}|%{version}|%{release}|%{repoid}\\n";
+
 /// One version of a package.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Offer {
@@ -32,8 +35,7 @@ impl Site<'_> {
         match self.manager {
             Manager::Dnf(program) => {
                 // What is held is offered all the same.
-                let format = "--qf=%{name}|%{epoch}|%{version}|%{release}|%{repoid}\\n";
-                let words = [program, "-q", "repoquery", "--available", "--setopt=disable_excludes=main", format];
+                let words = [program, "-q", "repoquery", "--available", "--setopt=disable_excludes=main", FORMAT];
                 let cached: Vec<&str> = words.into_iter().chain(["-C"]).chain(names.clone()).collect();
                 let mut output = slow(self.host, &cached, SLOW_S)?;
                 if !output.success() && !fetched {
@@ -109,7 +111,7 @@ fn judged<'o>(attempted: &str, output: &'o Output, right: &[i32]) -> Result<&'o 
     if right.contains(&output.rc) { Ok(&output.stdout) } else { Err(explain::failure(attempted, output)) }
 }
 
-fn of_lines(text: &str) -> Vec<Offer> {
+pub(super) fn of_lines(text: &str) -> Vec<Offer> {
     let offer = |line: &str| {
         let fields: Vec<&str> = line.trim().split('|').collect();
         let [name, epoch, version, release, repository] = fields[..] else { return None };

@@ -8,7 +8,7 @@ use super::super::{Diagnosis, Finding, Link, Subject, table, text};
 
 pub fn repository(seen: &Evidence, subject: &mut Subject) {
     let repository = &seen.repository;
-    if repository.manager != "apt" {
+    if repository.manager.is_empty() {
         return;
     }
     let mut found: Vec<Finding> = Vec::new();
@@ -17,7 +17,7 @@ pub fn repository(seen: &Evidence, subject: &mut Subject) {
         let ours = said.into_iter().filter(|finding| finding.diagnosis.link == Link::Repository);
         found.extend(ours);
         if found.is_empty() {
-            found.push(Finding::new(table::REPO_BROKEN, format!("apt: {complaint}")));
+            found.push(Finding::new(table::REPO_BROKEN, format!("{}: {complaint}", repository.manager)));
         }
     }
     for (path, first) in &repository.idle {
@@ -30,7 +30,8 @@ pub fn repository(seen: &Evidence, subject: &mut Subject) {
     for source in &repository.sources {
         let named = format!("`{}` names {}", source.path, source.uri);
         let bare = source.uri.trim_end_matches('/');
-        if bare.ends_with("/stable/deb") || bare.ends_with("/experimental/deb") {
+        let folders = ["/stable/deb", "/experimental/deb", "/stable/rpm", "/experimental/rpm"];
+        if folders.iter().any(|folder| bare.ends_with(folder)) {
             found.push(Finding::new(table::REPO_NO_ARCH, named).in_file(&source.path));
         } else if source.old {
             found.push(Finding::new(table::REPO_OLD, named).in_file(&source.path));
@@ -39,7 +40,9 @@ pub fn repository(seen: &Evidence, subject: &mut Subject) {
             found.push(Finding::new(diagnosis, fault).also(named).in_file(&source.path));
         }
     }
-    if found.is_empty() && !repository.sources.is_empty() && seen.toolkit.runtime.is_none() {
+    // What dnf fetched, only root can see.
+    let asked = seen.root || repository.manager == "apt";
+    if found.is_empty() && !repository.sources.is_empty() && seen.toolkit.runtime.is_none() && asked {
         let from_there = repository.origins.iter().any(|origin| {
             repository
                 .sources

@@ -144,6 +144,7 @@ super::diagnoses! {
         step: Some(Step::Containerd),
         says: &[
             "no runtime for \"nvidia\" is configured",
+            "no runtime for nvidia is configured",
             "RuntimeHandler \"nvidia\" not supported",
             "failed to find runtime handler nvidia",
             "unknown or invalid runtime name: nvidia",
@@ -260,6 +261,22 @@ super::diagnoses! {
         step: None,
         says: &["ctr: *exec: \"nvidia-smi\": executable file not found"],
         issues: &["containerd/containerd#5583"],
+    }
+    OPERATOR_ASTRAY {
+        id: "containerd-not-where-the-operator-looks",
+        link: Link::Containerd,
+        severity: Severity::Error,
+        owner: Owner::Operator,
+        what: "the operator's toolkit looks for containerd where it is not",
+        why: "k3s, RKE2, k0s and MicroK8s keep their containerd's program, socket and configuration in folders of their own",
+        fix: "give the toolkit of the ClusterPolicy CONTAINERD_CONFIG, CONTAINERD_SOCKET (k3s and RKE2: /run/k3s/containerd/containerd.sock) and, since it asks the program, `RUNTIME_CONFIG_SOURCE=file`; or leave the runtime to gpu.yml and switch the toolkit off",
+        step: None,
+        says: &[
+            "Error signaling containerd*unable to dial",
+            "dial unix /runtime/sock-dir/containerd.sock",
+            "failed to run command chroot [/host containerd config dump]: exit status 127",
+        ],
+        issues: &["NVIDIA/gpu-operator#406", "NVIDIA/gpu-operator#1099", "NVIDIA/gpu-operator#1109"],
     }
     CONTAINERD_DOWN {
         id: "containerd-not-running",

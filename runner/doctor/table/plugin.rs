@@ -168,6 +168,8 @@ super::diagnoses! {
             "Could not register device plugin",
             "Could not contact Kubelet, retrying",
             "unknown service v1beta1.Registration",
+            "failed to create FS watcher*no such file or directory",
+            "Failed to created FS watcher",
             "unknown service deviceplugin.Registration",
             "failed to dial device plugin",
             "Unable to connect to device plugin client",
@@ -175,6 +177,7 @@ super::diagnoses! {
             "failed to create FS watcher*/var/lib/kubelet/device-plugins",
         ],
         issues: &[
+            "NVIDIA/k8s-device-plugin#402",
             "NVIDIA/k8s-device-plugin#10",
             "NVIDIA/k8s-device-plugin#109",
             "NVIDIA/k8s-device-plugin#82",
