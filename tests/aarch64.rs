@@ -54,7 +54,7 @@ fn the_agent_for_aarch64_answers() {
         let result = loop {
             let frame = wire::read_frame(&mut output).expect("a frame").expect("an answer");
             match frame.message().expect("a message") {
-                Answer::Done { id: answered, result } => {
+                Answer::Done { id: answered, result, .. } => {
                     assert_eq!(answered, id);
                     break result;
                 }

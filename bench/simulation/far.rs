@@ -135,6 +135,7 @@ impl Read for Input {
             Frame::Message(bytes) => (0, bytes),
             Frame::Piece(bytes) => (1, bytes),
             Frame::Stop => (2, Vec::new()),
+            Frame::Here { at_ms } => (3, at_ms.to_be_bytes().to_vec()),
         };
         let (delay, breaks) = {
             let mut fate = self.life.fate();

@@ -21,6 +21,8 @@ pub struct Settings {
     pub check: bool,
     /// Return differences.
     pub diff: bool,
+    /// Apply nothing: fail where something is wanted.
+    pub look: bool,
 }
 
 /// Executes a module and returns the task's result under Ansible's keys: `changed`, `failed`, `msg`, `diff`,
@@ -93,10 +95,15 @@ fn converge(
         let Plan { changes, result, warnings: said, diff, transaction, needed, after_undo } = plan;
         warnings.extend(said);
         diffs.extend(diff);
+        let wants = !changes.is_empty();
+        if wants && settings.look && !settings.check {
+            let error =
+                Error::new(ErrorKind::Failed, format!("it is to be planned only, and wants: {}", names(&changes)));
+            return Err(Failure { error, undo, changed: false });
+        }
         if settings.diff {
             diffs.extend(changes.iter().filter_map(|change| diff_of(machine, change)));
         }
-        let wants = !changes.is_empty();
         changed |= wants;
         if settings.check && !module.convergent() && wants {
             let mut result = result;

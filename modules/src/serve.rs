@@ -1,18 +1,15 @@
 //! The agent's side of the wire: takes requests from one stream, executes them in order, answers on another.
 
+mod job;
+
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::fs;
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, mpsc};
 use std::time::{Duration, Instant};
 
-use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use crate::algorithm::hexadecimal;
@@ -27,6 +24,9 @@ use crate::{Error, ErrorKind, Machine, Service, Settings, run, spec_of};
 const ALIVE_EVERY: Duration = Duration::from_millis(200);
 /// Between two signs of life while a task says nothing: a runner that gets none takes the host for lost.
 const HEARTBEAT_EVERY: Duration = Duration::from_secs(3);
+/// For how long after a sign of the runner tasks begin that were sent ahead: one that is cut off must not see its host go
+/// on without it. Signs of life, which it answers, are more frequent.
+const LEASE: Duration = Duration::from_secs(1);
 /// How long the runner may take for the next piece of content.
 const PIECE_TIMEOUT: Duration = Duration::from_secs(120);
 
@@ -41,7 +41,7 @@ pub fn serve(
     mut output: impl Write + Send + 'static,
 ) -> io::Result<()> {
     match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-        ["job", file] => return serve_job(file),
+        ["job", file] => return job::serve_job(file),
         ["check", sha256] => return check(sha256),
         _ => {}
     }
@@ -49,32 +49,79 @@ pub fn serve(
     output.write_all(wire::GREETING)?;
     output.flush()?;
     let (sender, frames) = mpsc::channel();
-    let (void, came) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+    let heard = Arc::new(Heard::default());
     let (nudge, nudged) = mpsc::channel();
-    let voids = void.clone();
-    let count = came.clone();
-    background(move || read_all(input, &sender, &voids, &count, &nudge));
+    let hears = heard.clone();
+    background(move || read_all(input, &sender, &hears, &nudge));
     let output = Arc::new(Mutex::new(Output { stream: Box::new(output), task: None, number: 0 }));
     let weak = Arc::downgrade(&output);
-    background(move || beat(&weak, &came, &nudged));
-    let link = Link { frames, waiting: RefCell::default(), void, output, task: Cell::new(0), told: Cell::new(None) };
-    // Whether the latest task was executed and did not fail.
-    let mut went_well = true;
+    let hears = heard.clone();
+    background(move || beat(&weak, &hears, &nudged));
+    let link = Link {
+        frames,
+        waiting: RefCell::default(),
+        heard,
+        output,
+        task: Cell::new(0),
+        told: Cell::new(None),
+        ended_ms: Cell::new(0),
+    };
+    // Whether the latest task was executed and did not fail, and whether what was sent behind it may be planned.
+    let (mut went_well, mut plans) = (true, true);
     while let Some(Numbered { number, frame }) = link.next()? {
         link.output().number = number;
         match frame.message()? {
-            Request::Run(task) => went_well = link.perform(&task)?,
-            Request::Then(task) if went_well && number > link.void.load(Ordering::Acquire) => {
-                went_well = link.perform(&task)?;
+            Request::Run(task) => {
+                went_well = link.perform(&task, false)?;
+                plans = went_well;
+            }
+            Request::Then(task) if went_well && link.heard.lets_begin(number) => {
+                went_well = link.perform(&task, false)?;
+                plans = went_well;
             }
             Request::Then(task) => {
-                went_well = false;
+                (went_well, plans) = (false, false);
+                wire::send(&mut link.output().stream, &Answer::Passed { id: task.id })?;
+            }
+            Request::Plan(task) if plans && !link.heard.is_void(number) => plans = link.perform(&task, true)?,
+            Request::Plan(task) => {
+                plans = false;
                 wire::send(&mut link.output().stream, &Answer::Passed { id: task.id })?;
             }
             Request::Missing { .. } => {}
         }
     }
     Ok(())
+}
+
+/// What was heard of the runner.
+#[derive(Default)]
+struct Heard {
+    /// How many requests came.
+    came: AtomicU64,
+    /// Up to this number, what was sent ahead does not begin.
+    void: AtomicU64,
+    /// When the runner was there, for certain: a sign of life that it has answered, or a request.
+    at_ms: AtomicU64,
+}
+
+impl Heard {
+    fn is_void(&self, number: u64) -> bool {
+        number <= self.void.load(Ordering::Acquire)
+    }
+
+    /// Returns whether a task that was sent ahead may change this host.
+    fn lets_begin(&self, number: u64) -> bool {
+        !self.is_void(number) && now_ms().saturating_sub(self.at_ms.load(Ordering::Acquire)) < LEASE.as_millis() as u64
+    }
+}
+
+/// Returns a time that goes on while the machine sleeps.
+fn now_ms() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the pointer is to a live value.
+    unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &raw mut time) };
+    time.tv_sec.unsigned_abs() * 1000 + time.tv_nsec.unsigned_abs() / 1_000_000
 }
 
 /// A frame with its number: the first one is 1.
@@ -113,9 +160,9 @@ fn check(sha256: &str) -> io::Result<()> {
 
 /// Tells every few seconds that the running task lives, until the agent ends; more often while others wait behind it, as
 /// the runner calls them off in answer.
-fn beat(output: &Weak<Mutex<Output>>, came: &AtomicU64, nudged: &mpsc::Receiver<()>) {
+fn beat(output: &Weak<Mutex<Output>>, heard: &Heard, nudged: &mpsc::Receiver<()>) {
     loop {
-        let others_wait = |output: &Output| came.load(Ordering::Acquire) > output.number;
+        let others_wait = |output: &Output| heard.came.load(Ordering::Acquire) > output.number;
         let Some(hurries) = output.upgrade().map(|output| others_wait(&lock(&output))) else { return };
         match nudged.recv_timeout(if hurries { ALIVE_EVERY } else { HEARTBEAT_EVERY }) {
             Ok(()) => continue,
@@ -130,7 +177,7 @@ fn beat(output: &Weak<Mutex<Output>>, came: &AtomicU64, nudged: &mpsc::Receiver<
         }
         if let Some(id) = output.task {
             // A runner that is gone is noticed when the answer is due.
-            wire::send(&mut output.stream, &Answer::Alive { id, line: String::new() }).ok();
+            wire::send(&mut output.stream, &Answer::Alive { id, line: String::new(), at_ms: now_ms() }).ok();
         }
     }
 }
@@ -148,34 +195,39 @@ fn lock(output: &Mutex<Output>) -> MutexGuard<'_, Output> {
     output.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Reads all frames, and notes in `void` up to which number nothing that was sent ahead begins any more: up to where the
-/// runner calls it off, and none at all once the runner has gone.
+/// Reads all frames, and notes up to which number nothing that was sent ahead begins any more: up to where the runner
+/// calls it off, and none at all once the runner has gone.
 fn read_all(
     mut input: impl Read,
     frames: &mpsc::Sender<io::Result<Numbered>>,
-    void: &AtomicU64,
-    came: &AtomicU64,
+    heard: &Heard,
     nudge: &mpsc::Sender<()>,
 ) {
     let mut number = 0;
     loop {
         let frame = match wire::read_frame(&mut input) {
             Ok(Some(Frame::Stop)) => {
-                void.store(number, Ordering::Release);
+                heard.void.store(number, Ordering::Release);
+                continue;
+            }
+            // What was on its way while this machine stood still says nothing about now: the time of what it answers does.
+            Ok(Some(Frame::Here { at_ms })) => {
+                heard.at_ms.fetch_max(at_ms, Ordering::AcqRel);
                 continue;
             }
             Ok(Some(frame)) => {
                 number += 1;
-                came.store(number, Ordering::Release);
+                heard.at_ms.store(now_ms(), Ordering::Release);
+                heard.came.store(number, Ordering::Release);
                 nudge.send(()).ok();
                 Ok(Numbered { number, frame })
             }
             Ok(None) => {
-                void.store(u64::MAX, Ordering::Release);
+                heard.void.store(u64::MAX, Ordering::Release);
                 return;
             }
             Err(error) => {
-                void.store(u64::MAX, Ordering::Release);
+                heard.void.store(u64::MAX, Ordering::Release);
                 Err(error)
             }
         };
@@ -186,22 +238,28 @@ fn read_all(
     }
 }
 
-/// Executes one task on this machine.
-fn execute(task: &Task, service: &dyn Service) -> Map {
+/// Executes one task on this machine; to `look`, only plans it. Returns whether nothing was applied, too.
+fn execute(task: &Task, service: &dyn Service, look: bool) -> (Map, bool) {
     let Some(spec) = spec_of(&task.module) else {
         let asks_a_cluster = ["k8s", "helm"].iter().any(|name| task.module.starts_with(name));
         if cfg!(not(feature = "cluster")) && asks_a_cluster {
-            return failed(crate::machine::NOT_FROM_HERE);
+            return (failed(crate::machine::NOT_FROM_HERE), false);
         }
-        return failed(&format!("this agent has no module `{}`", task.module));
+        return (failed(&format!("this agent has no module `{}`", task.module)), false);
     };
     let module = match (spec.decode)(&task.args) {
         Ok(module) => module,
-        Err(error) => return failed(&error.to_string()),
+        Err(error) => return (failed(&error.to_string()), false),
     };
     let limit = task.timeout_s.map(|seconds| Instant::now() + Duration::from_secs_f64(seconds.clamp(0.0, 1e9)));
     let mut machine = Machine::new(service, task.environment.clone(), limit);
-    run(module.as_ref(), &mut machine, Settings { check: task.check, diff: task.diff })
+    let result = run(module.as_ref(), &mut machine, Settings { check: task.check, diff: task.diff, look });
+    let looked = machine.applied.is_empty() && !is(&result, "failed");
+    (result, looked)
+}
+
+fn is(result: &Map, key: &str) -> bool {
+    result.get(key).is_some_and(|value| value.as_bool() == Some(true))
 }
 
 fn failed(message: &str) -> Map {
@@ -216,11 +274,12 @@ struct Link {
     frames: mpsc::Receiver<io::Result<Numbered>>,
     /// Requests that came while a task was waiting for content.
     waiting: RefCell<VecDeque<Numbered>>,
-    /// Up to this number, what was sent ahead does not begin.
-    void: Arc<AtomicU64>,
+    heard: Arc<Heard>,
     output: Arc<Mutex<Output>>,
     task: Cell<u64>,
     told: Cell<Option<Instant>>,
+    /// When the latest task ended that was executed.
+    ended_ms: Cell<u64>,
 }
 
 impl Link {
@@ -236,23 +295,32 @@ impl Link {
         }
     }
 
-    /// Executes a task and answers; returns whether it did not fail.
-    fn perform(&self, task: &Task) -> io::Result<bool> {
+    /// Executes a task, or only plans it, and answers; returns whether it did not fail.
+    fn perform(&self, task: &Task, look: bool) -> io::Result<bool> {
         self.task.set(task.id);
         self.output().task = Some(task.id);
-        let result = match &task.job {
-            Some(job) => start_job(task, job).unwrap_or_else(|error| failed(&error.to_string())),
-            None => execute(task, self),
+        let (result, looked) = match &task.job {
+            Some(job) => (job::start_job(task, job).unwrap_or_else(|error| failed(&error.to_string())), false),
+            None => execute(task, self, look),
         };
-        let is = |name: &str| result.get(name).is_some_and(|value| value.as_bool() == Some(true));
-        let went_well = !is("failed") && !is("unreachable");
-        self.answer(task, result)?;
+        let went_well = !is(&result, "failed") && !is(&result, "unreachable");
+        let id = task.id;
+        let after_ms = look.then(|| now_ms().saturating_sub(self.ended_ms.get()));
+        let is_passed = look && !went_well;
+        self.answer(
+            &if is_passed { Answer::Passed { id } } else { Answer::Done { id, result, looked, after_ms } },
+            id,
+        )?;
+        if !look {
+            self.ended_ms.set(now_ms());
+        }
         Ok(went_well)
     }
 
-    fn answer(&self, task: &Task, result: Map) -> io::Result<()> {
-        let frame = wire::message_frame(&Answer::Done { id: task.id, result }).or_else(|error| {
-            wire::message_frame(&Answer::Done { id: task.id, result: failed(&format!("the result: {error}")) })
+    fn answer(&self, answer: &Answer, id: u64) -> io::Result<()> {
+        let frame = wire::message_frame(answer).or_else(|error| {
+            let result = failed(&format!("the result: {error}"));
+            wire::message_frame(&Answer::Done { id, result, looked: false, after_ms: None })
         })?;
         let mut output = self.output();
         output.task = None;
@@ -287,12 +355,12 @@ impl Service for Link {
                 })?,
                 frame @ Frame::Message(_) => match frame.message::<Request>() {
                     Ok(Request::Missing { message }) => return Err(lost(&message)),
-                    Ok(Request::Run(_) | Request::Then(_)) => {
+                    Ok(Request::Run(_) | Request::Then(_) | Request::Plan(_)) => {
                         self.waiting.borrow_mut().push_back(Numbered { number, frame });
                     }
                     Err(error) => return Err(lost(&error.to_string())),
                 },
-                Frame::Stop => {}
+                Frame::Stop | Frame::Here { .. } => {}
             }
         }
     }
@@ -305,7 +373,7 @@ impl Service for Link {
         self.told.set(Some(now));
         let line: String = line.chars().take(200).collect();
         // A runner that is gone is noticed when the answer is due.
-        wire::send(&mut self.output().stream, &Answer::Alive { id: self.task.get(), line }).ok();
+        wire::send(&mut self.output().stream, &Answer::Alive { id: self.task.get(), line, at_ms: now_ms() }).ok();
     }
 }
 
@@ -315,81 +383,9 @@ impl Link {
         while let Ok(Numbered { number, frame }) = self.piece() {
             match frame {
                 Frame::Piece(bytes) if bytes.is_empty() => return,
-                Frame::Piece(_) | Frame::Stop => {}
+                Frame::Piece(_) | Frame::Stop | Frame::Here { .. } => {}
                 Frame::Message(_) => self.waiting.borrow_mut().push_back(Numbered { number, frame }),
             }
         }
     }
-}
-
-/// Where jobs of this user keep their results. Source: `async_dir` of ansible-core.
-fn job_folder() -> PathBuf {
-    let home = std::env::var_os("HOME").map_or_else(|| PathBuf::from("/tmp"), PathBuf::from);
-    home.join(".ansible_async")
-}
-
-/// Starts the task in a process of its own that outlives the connection.
-fn start_job(task: &Task, job: &str) -> io::Result<Map> {
-    let folder = job_folder();
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
-    let result = folder.join(job);
-    let order = folder.join(format!(".{job}.task"));
-    let private = |path: &PathBuf, bytes: &[u8]| {
-        fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?.write_all(bytes)
-    };
-    let state = json!({"started": 1, "finished": 0, "ansible_job_id": job});
-    private(&result, state.to_string().as_bytes())?;
-    private(&order, &serde_json::to_vec(&Task { job: None, ..task.clone() })?)?;
-    let mut command = Command::new("/proc/self/exe");
-    if let Some(name) = std::env::args().nth(1).filter(|name| name == "agent") {
-        command.arg(name);
-    }
-    command.arg("job").arg(&order).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    // SAFETY: setsid(2) is async-signal-safe.
-    unsafe {
-        command.pre_exec(|| {
-            libc::setsid();
-            Ok(())
-        });
-    }
-    let mut child = command.spawn()?;
-    background(move || drop(child.wait()));
-    let mut answer = Map::new();
-    answer.put("started", 1);
-    answer.put("finished", 0);
-    answer.put("changed", true);
-    answer.put("ansible_job_id", job);
-    answer.put("results_file", result.to_string_lossy());
-    Ok(answer)
-}
-
-struct Alone;
-
-impl Service for Alone {
-    fn fetch(&self, _: &str, _: &mut dyn Write) -> Result<(), Error> {
-        Err(lost("a job apart from the connection can't ask for it"))
-    }
-    fn progress(&self, _: &str) {}
-}
-
-fn serve_job(order: &str) -> io::Result<()> {
-    let task: Task = serde_json::from_slice(&fs::read(order)?)?;
-    fs::remove_file(order)?;
-    let name = PathBuf::from(order);
-    let job = name.file_name().unwrap_or_default().to_string_lossy();
-    let job = job.trim_start_matches('.').trim_end_matches(".task").to_owned();
-    let mut result = execute(&task, &Alone);
-    result.put("started", 1);
-    result.put("finished", 1);
-    result.put("ansible_job_id", job.as_str());
-    let path = job_folder().join(&job);
-    let temporary = path.with_extension("new");
-    fs::OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(&temporary)?
-        .write_all(&serde_json::to_vec(&result)?)?;
-    fs::rename(temporary, path)
 }

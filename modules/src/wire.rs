@@ -1,6 +1,7 @@
 //! What travels between a runner and an agent: frames of four bytes of length (big endian), one byte of kind, and a
 //! payload. Kind 0 is one JSON message, kind 1 a piece of content; an empty piece ends it. Kind 2 is empty: no task that
-//! was sent ahead and came before it begins any more.
+//! was sent ahead and came before it begins any more. Kind 3 is eight bytes: the runner is there, and has heard the sign
+//! of life that the agent gave at this time of its own clock.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -21,6 +22,7 @@ pub const INLINE_LIMIT_BYTES: usize = 64 << 10;
 const MESSAGE: u8 = 0;
 const PIECE: u8 = 1;
 const STOP: u8 = 2;
+const HERE: u8 = 3;
 
 /// From the runner to the agent.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -29,6 +31,9 @@ pub enum Request {
     Run(Task),
     /// Sent ahead, before the request in front of it was answered: executed only when that one was and did not fail.
     Then(Task),
+    /// Sent ahead, and only planned: nothing of it is applied. A plan that wants a change is passed, and so is what was
+    /// sent ahead behind it.
+    Plan(Task),
     /// In place of content that was asked for: it can't be had.
     Missing {
         message: String,
@@ -36,7 +41,7 @@ pub enum Request {
 }
 
 /// One module to execute.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Task {
     /// Comes back with the answer.
     pub id: u64,
@@ -57,18 +62,40 @@ pub struct Task {
     pub job: Option<String>,
 }
 
+impl Task {
+    /// Returns whether both ask for the same, whatever their numbers.
+    pub fn asks_the_same(&self, other: &Task) -> bool {
+        let Task { id: _, module, args, check, diff, environment, timeout_s, job } = self;
+        *module == other.module
+            && *args == other.args
+            && (*check, *diff) == (other.check, other.diff)
+            && *environment == other.environment
+            && *timeout_s == other.timeout_s
+            && *job == other.job
+    }
+}
+
 /// From the agent to the runner.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
-    /// A task's result under Ansible's keys.
-    Done { id: u64, result: Map },
-    /// A task that was sent ahead was not executed, and never will be: one before it failed, or it was called off.
+    /// A task's result under Ansible's keys; `looked` where nothing at all was applied for it. One that was only planned
+    /// tells how long after the latest task that was executed.
+    Done {
+        id: u64,
+        result: Map,
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        looked: bool,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        after_ms: Option<u64>,
+    },
+    /// A task that was sent ahead was not executed, and never will be: one before it failed, it was called off, or nothing
+    /// was heard of the runner for too long. Or its plan wants a change, which is made when it is sent for good.
     Passed { id: u64 },
     /// The task needs the content of this SHA-256: pieces follow.
     Want { id: u64, sha256: String },
-    /// The task lives; `line` is its latest output.
-    Alive { id: u64, line: String },
+    /// The task lives; `line` is its latest output. `at_ms` comes back in [`here_frame`] while tasks wait behind it.
+    Alive { id: u64, line: String, at_ms: u64 },
 }
 
 /// One frame as read.
@@ -79,6 +106,10 @@ pub enum Frame {
     Piece(Vec<u8>),
     /// What was sent ahead does not begin any more.
     Stop,
+    /// The runner is there, and has heard the sign of life of that time.
+    Here {
+        at_ms: u64,
+    },
 }
 
 impl Frame {
@@ -89,7 +120,7 @@ impl Frame {
     pub fn message<T: for<'de> Deserialize<'de>>(&self) -> io::Result<T> {
         match self {
             Frame::Message(bytes) => serde_json::from_slice(bytes).map_err(io::Error::from),
-            Frame::Piece(_) | Frame::Stop => {
+            Frame::Piece(_) | Frame::Stop | Frame::Here { .. } => {
                 Err(io::Error::new(io::ErrorKind::InvalidData, "something else where a message was due"))
             }
         }
@@ -120,6 +151,13 @@ pub fn piece_frame(bytes: &[u8]) -> io::Result<Vec<u8>> {
 /// Returns the frame that calls off what was sent ahead.
 pub fn stop_frame() -> Vec<u8> {
     vec![0, 0, 0, 0, STOP]
+}
+
+/// Returns the frame that answers a sign of life.
+pub fn here_frame(at_ms: u64) -> Vec<u8> {
+    let mut frame = vec![0, 0, 0, 8, HERE];
+    frame.extend(at_ms.to_be_bytes());
+    frame
 }
 
 fn finish(mut frame: Vec<u8>) -> io::Result<Vec<u8>> {
@@ -158,6 +196,10 @@ pub fn read_frame(input: &mut dyn Read) -> io::Result<Option<Frame>> {
         MESSAGE => Ok(Some(Frame::Message(payload))),
         PIECE => Ok(Some(Frame::Piece(payload))),
         STOP => Ok(Some(Frame::Stop)),
+        HERE => match payload.try_into().map(u64::from_be_bytes) {
+            Ok(at_ms) => Ok(Some(Frame::Here { at_ms })),
+            Err(_) => Err(io::Error::new(io::ErrorKind::InvalidData, "a sign of life without its time")),
+        },
         kind => Err(io::Error::new(io::ErrorKind::InvalidData, format!("a frame of unknown kind {kind}"))),
     }
 }
@@ -177,12 +219,14 @@ mod tests {
 
     #[test]
     fn frames_come_back_as_sent_and_bad_ones_are_refused() {
-        let mut bytes = message_frame(&Answer::Alive { id: 7, line: "x".into() }).expect("a small message");
+        let mut bytes = message_frame(&Answer::Alive { id: 7, line: "x".into(), at_ms: 1 }).expect("a small message");
         bytes.extend(piece_frame(b"abc").expect("a small piece"));
+        bytes.extend(here_frame(0x0102_0304_0506));
         let mut input = bytes.as_slice();
         let first = read_frame(&mut input).expect("a frame").expect("not the end");
         assert!(matches!(first.message(), Ok(Answer::Alive { id: 7, .. })));
         assert_eq!(read_frame(&mut input).expect("a frame"), Some(Frame::Piece(b"abc".to_vec())));
+        assert_eq!(read_frame(&mut input).expect("a frame"), Some(Frame::Here { at_ms: 0x0102_0304_0506 }));
         assert_eq!(read_frame(&mut input).expect("the end"), None);
         assert!(read_frame(&mut &bytes[..3]).is_err(), "cut in the head");
         assert!(read_frame(&mut &bytes[..9]).is_err(), "cut in the payload");

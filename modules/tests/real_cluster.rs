@@ -31,7 +31,7 @@ fn execute(module: &str, mut args: Value, settings: Settings) -> Map {
 }
 
 fn done(module: &str, args: Value) -> Map {
-    let result = execute(module, args, Settings { check: false, diff: true });
+    let result = execute(module, args, Settings { check: false, diff: true, look: false });
     assert_eq!(result.get("failed"), None, "{result:#?}");
     result
 }
@@ -98,7 +98,7 @@ fn a_label_is_set_kept_followed_and_removed() {
         args.as_object_mut().expect("a mapping").extend(more.as_object().expect("a mapping").clone());
         args
     };
-    let check = execute("k8s_label", by_address.clone(), Settings { check: true, diff: true });
+    let check = execute("k8s_label", by_address.clone(), Settings { check: true, diff: true, look: false });
     assert_eq!((&check["changed"], &check["labels"][key]), (&json!(true), &json!("yes")), "{check:#?}");
     let result = done("k8s_label", by_address);
     assert_eq!((&result["changed"], &result["node"]), (&json!(true), &json!(node)), "{result:#?}");
@@ -125,7 +125,7 @@ fn objects_are_applied_kept_pruned_and_removed() {
     let all = json!([config_map(space, "a", json!({"k": "1"})), config_map(space, "b", json!({}))]);
     let args =
         |definition: &Value| json!({"definition": definition, "name": "test", "namespace": space, "prune": true});
-    let check = execute("k8s_apply", args(&all), Settings { check: true, diff: true });
+    let check = execute("k8s_apply", args(&all), Settings { check: true, diff: true, look: false });
     assert_eq!(check["changed"], json!(true));
     assert_eq!(ask("GET", &format!("/api/v1/namespaces/{space}/configmaps/a"), None).status, 404);
     assert!(changed("k8s_apply", args(&all)));
@@ -214,7 +214,7 @@ spec:
         args
     };
     done("k8s_apply", args(json!({"state": "absent"})));
-    let check = execute("k8s_apply", args(json!({})), Settings { check: true, diff: true });
+    let check = execute("k8s_apply", args(json!({})), Settings { check: true, diff: true, look: false });
     assert_eq!((&check["changed"], check.get("failed")), (&json!(true), None), "{check:#?}");
     let result = done("k8s_apply", args(json!({})));
     assert_eq!(result["changed"], json!(true));
@@ -459,7 +459,7 @@ fn a_drained_node_loses_its_pods_when_their_budget_allows_it() {
     };
     let drain = |limit: u64| json!({"name": node, "pod_selectors": [format!("app={space}")], "delete_options": {"wait_timeout": limit}});
 
-    let check = execute("k8s_drain", drain(3), Settings { check: true, diff: true });
+    let check = execute("k8s_drain", drain(3), Settings { check: true, diff: true, look: false });
     assert_eq!(check["changed"], json!(true), "{check:#?}");
     assert!(!unschedulable() && pods() == before);
     // The API server may be away for a while: another test restarts it.

@@ -93,7 +93,7 @@ fn task_with(runner: &Runner, module: &str, args: &Value, check: bool) -> Map {
     let args = args.as_object().expect("arguments are an object");
     let decoded = (spec.decode)(args).unwrap_or_else(|error| panic!("{module} {args:?}: {error}"));
     let mut machine = Machine::new(runner, BTreeMap::new(), None);
-    run(decoded.as_ref(), &mut machine, Settings { check, diff: true })
+    run(decoded.as_ref(), &mut machine, Settings { check, diff: true, look: false })
 }
 
 fn task(module: &str, args: Value) -> Map {

@@ -278,11 +278,12 @@ fn strangers(config: &Config) -> Result<Strangers, Problem> {
 }
 
 fn send_ahead(config: &Config) -> Result<SendAhead, Problem> {
-    let known = ["off", "safe", "all"];
+    let known = ["off", "plan", "safe", "all"];
     Ok(match one_of(config, "KUBEON_SEND_AHEAD", "kubeon", "send_ahead", &known)?.as_deref() {
+        Some("off") => SendAhead::Off,
         Some("safe") => SendAhead::Safe,
         Some("all") => SendAhead::All,
-        Some(_) | None => SendAhead::Off,
+        Some(_) | None => SendAhead::Plan,
     })
 }
 

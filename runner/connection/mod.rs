@@ -6,6 +6,7 @@ mod contents;
 mod escalate;
 #[cfg(feature = "simulate")]
 mod fleet;
+mod link;
 mod openssh;
 mod passphrase;
 mod pattern;
@@ -27,6 +28,7 @@ pub use contents::Contents;
 pub use escalate::{Become, BecomeMethod};
 #[cfg(feature = "simulate")]
 pub use fleet::{Fleet, use_fleet};
+pub use link::{Answered, Plans};
 pub use openssh::answer_ssh;
 pub use passphrase::ask_with;
 pub use session::{Ahead, Connection, Statistics};

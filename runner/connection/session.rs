@@ -1,29 +1,25 @@
 //! One host's connection: an agent a user, requests out and answers in.
 
 use std::collections::HashMap;
-use std::io::{self, Read};
+use std::io;
 use std::ops::AddAssign;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use kubeon_modules::wire::{self, Frame, Task};
+use kubeon_modules::wire::{self, Task};
 use kubeon_modules::{Map, Output};
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 
 use super::agent::{Start, Started};
+use super::link::{Answered, Fault, Link, Outgoing, Plans};
 use super::pipe::{Came, Ending, Order, Pipe, Text};
 use super::{Become, Contents, Target, Transport, Unreachable, UnreachableKind};
 
-/// What a task may take over its own limit, which its host enforces, before the host counts as lost.
-const SLACK: Duration = Duration::from_secs(30);
 /// How long an agent may take to end that makes room for another.
 const PARTING: Duration = Duration::from_secs(2);
 /// How much of a raw command's output is kept.
 const OUTPUT_LIMIT_BYTES: usize = 32 << 20;
-/// How much is read at a time of what an agent says: most answers come whole.
-const READ_BYTES: usize = 4 << 10;
 /// The exit status of a raw command that ran out of time. Source: `timeout(1)`.
 const TIMED_OUT_RC: i32 = 124;
 
@@ -82,6 +78,11 @@ impl Ahead {
     }
 }
 
+/// The most tasks that are planned ahead at a time.
+const MOST_PLANS: usize = 32;
+/// By how much fewer they become when the task in front changes something: the next ones are likely to, too.
+const FEWER_PLANS: usize = 8;
+
 /// A connection to one host, used by one thread at a time.
 pub struct Connection {
     target: Target,
@@ -89,6 +90,8 @@ pub struct Connection {
     agents: HashMap<Option<Become>, Link>,
     /// Set when the user asks to stop.
     stop: Option<Arc<AtomicBool>>,
+    /// How many tasks may be planned ahead at a time.
+    most_plans: usize,
     statistics: Statistics,
 }
 
@@ -100,7 +103,14 @@ impl Connection {
     pub fn open(target: &Target) -> Result<Connection, Unreachable> {
         let transport = Transport::open(target)?;
         let (target, agents) = (target.clone(), HashMap::new());
-        Ok(Connection { target, transport, agents, stop: None, statistics: Statistics::default() })
+        Ok(Connection {
+            target,
+            transport,
+            agents,
+            stop: None,
+            most_plans: MOST_PLANS,
+            statistics: Statistics::default(),
+        })
     }
 
     /// Lets nothing begin any more that was sent ahead, once `stop` is set.
@@ -121,12 +131,14 @@ impl Connection {
         contents: &Contents,
         alive: &dyn Fn(&str),
     ) -> Result<Map, Unreachable> {
-        self.run_as(become_, task, (0, &[]), contents, alive)
+        let answered = self.run_as(become_, task, (0, &[]), Plans::default(), contents, alive)?;
+        Ok(answered.result)
     }
 
     /// As [`Connection::run`], for a result that is read as another type. What is `behind`, so many
     /// frames of [`Ahead`], goes out with the task, to be executed after it for as long as nothing fails;
-    /// [`Connection::answer`] gives the result of each, in their order.
+    /// [`Connection::answer`] gives the result of each, in their order. `plans` go out with it, too, and
+    /// [`Connection::foreseen`] gives what came of each.
     ///
     /// # Errors
     /// As there.
@@ -135,16 +147,54 @@ impl Connection {
         become_: Option<&Become>,
         task: &Task,
         behind: (usize, &[u8]),
+        plans: Plans,
         contents: &Contents,
         alive: &dyn Fn(&str),
-    ) -> Result<T, Unreachable> {
+    ) -> Result<Answered<T>, Unreachable> {
         let become_ = self.other_user(become_).cloned();
         let link = match self.agents.remove(&become_) {
             Some(link) => link,
             None => self.start(become_.as_ref())?,
         };
         let silence = self.target.silence_timeout;
-        self.use_link(become_, link, &task.module, |link| link.run(task, behind, contents, alive, silence))
+        self.use_link(become_, link, &task.module, |link| link.run(task, behind, plans, contents, alive, silence))
+    }
+
+    /// Returns the result of a task that this user's agent has just planned ahead, as one that wants nothing; `None` where
+    /// it was not, or where something was changed since: `changes` says how often that has been so far.
+    ///
+    /// # Errors
+    /// As [`Connection::run`].
+    pub fn foreseen<T: DeserializeOwned>(
+        &mut self,
+        become_: Option<&Become>,
+        task: &Task,
+        changes: u64,
+        alive: &dyn Fn(&str),
+    ) -> Result<Option<Answered<T>>, Unreachable> {
+        let become_ = self.other_user(become_).cloned();
+        let Some(link) = self.agents.remove(&become_) else { return Ok(None) };
+        let silence = self.target.silence_timeout;
+        self.use_link(become_, link, &task.module, |link| link.foreseen(task, changes, alive, silence))
+    }
+
+    /// Returns how many tasks it pays to plan ahead: many where tasks find all done, none where they have much to do.
+    pub fn most_plans(&self) -> usize {
+        self.most_plans
+    }
+
+    /// Notes whether a task that could have been planned ahead found all done.
+    pub fn note_plan(&mut self, looked: bool) {
+        self.most_plans =
+            if looked { (2 * self.most_plans).clamp(2, MOST_PLANS) } else { self.most_plans / FEWER_PLANS };
+    }
+
+    /// See [`Link::keep_planned`].
+    pub fn keep_planned(&mut self, become_: Option<&Become>, before: u64) {
+        let become_ = self.other_user(become_).cloned();
+        if let Some(link) = self.agents.get_mut(&become_) {
+            link.keep_planned(before);
+        }
     }
 
     /// Returns the result of what was sent ahead and has no answer yet; `None` when it was not executed, and neither will
@@ -157,7 +207,7 @@ impl Connection {
         become_: Option<&Become>,
         task: &Ahead,
         alive: &dyn Fn(&str),
-    ) -> Result<Option<T>, Unreachable> {
+    ) -> Result<Option<Answered<T>>, Unreachable> {
         let become_ = self.other_user(become_).cloned();
         let Some(link) = self.agents.remove(&become_) else {
             let message = format!("`{}`: lost before it ran `{}`", self.target.host, task.module);
@@ -192,6 +242,9 @@ impl Connection {
     ) -> Result<T, Unreachable> {
         let result = work(&mut link);
         self.statistics += std::mem::take(&mut link.statistics);
+        if std::mem::take(&mut link.wasted) > 0 {
+            self.most_plans /= 2;
+        }
         match result {
             Ok(result) => {
                 // An agent that failed is not kept: the next task starts another, or finds the host gone.
@@ -248,6 +301,11 @@ impl Connection {
         }
     }
 
+    /// Returns the name of its host in the inventory.
+    pub fn host(&self) -> &str {
+        &self.target.host
+    }
+
     /// Returns what has travelled so far.
     pub fn statistics(&self) -> Statistics {
         self.statistics
@@ -284,7 +342,7 @@ impl Connection {
         };
         let Started { pipe, early } = started?;
         self.statistics.agents_started += 1;
-        Ok(Link { pipe, early, owed: 0, stop: self.stop.clone(), stopped: false, statistics: Statistics::default() })
+        Ok(Link::new(pipe, early, self.stop.clone()))
     }
 
     fn unreachable(&self, fault: Fault, mut link: Link, module: &str) -> Unreachable {
@@ -366,191 +424,4 @@ fn communicate(
     };
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     Ok((rc, text(&stdout), text(&stderr)))
-}
-
-/// The agent of one user.
-struct Link {
-    pipe: Box<dyn Pipe>,
-    /// Read but not yet used.
-    early: Vec<u8>,
-    /// How many answers to what was sent ahead are still to come.
-    owed: usize,
-    /// Set when nothing that was sent ahead is to begin any more, and whether the agent has been told.
-    stop: Option<Arc<AtomicBool>>,
-    stopped: bool,
-    statistics: Statistics,
-}
-
-enum Fault {
-    /// The task is too large to send.
-    Task(io::Error),
-    Stream(io::Error),
-    /// It answers, but the task does not end.
-    Overdue,
-}
-
-/// [`wire::Request`] of a task that stays where it is.
-#[derive(Serialize)]
-#[serde(rename_all = "snake_case")]
-enum Outgoing<'a> {
-    Run(&'a Task),
-    Then(&'a Task),
-}
-
-/// [`wire::Answer`], a result's type being whatever is made of it.
-#[derive(Deserialize)]
-#[serde(rename_all = "snake_case", bound = "T: DeserializeOwned")]
-enum Incoming<T> {
-    Done { id: u64, result: T },
-    Passed { id: u64 },
-    Want { sha256: String },
-    Alive { line: String },
-}
-
-/// A stream that gives up when nothing comes for `silence`.
-struct Patient<'a> {
-    link: &'a mut Link,
-    silence: Duration,
-}
-
-impl Read for Patient<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let link = &mut *self.link;
-        if !link.early.is_empty() {
-            let count = link.early.len().min(buffer.len());
-            buffer[..count].copy_from_slice(&link.early[..count]);
-            link.early.drain(..count);
-            return Ok(count);
-        }
-        let mut ahead = [0; READ_BYTES];
-        loop {
-            let small = buffer.len() < READ_BYTES;
-            let read = link.pipe.read(if small { &mut ahead } else { &mut *buffer }, Instant::now() + self.silence)?;
-            match read {
-                Came::Output(count) if small => {
-                    link.statistics.bytes_received += count as u64;
-                    let used = count.min(buffer.len());
-                    buffer[..used].copy_from_slice(&ahead[..used]);
-                    link.early.extend_from_slice(&ahead[used..count]);
-                    return Ok(used);
-                }
-                Came::Output(count) => {
-                    link.statistics.bytes_received += count as u64;
-                    return Ok(count);
-                }
-                // An agent writes nothing there; what a wrapper of it says is none of the wire's.
-                Came::Error(_) => {}
-                Came::End => return Ok(0),
-            }
-        }
-    }
-}
-
-fn disorder(message: String) -> Fault {
-    Fault::Stream(io::Error::new(io::ErrorKind::InvalidData, message))
-}
-
-impl Link {
-    fn send(&mut self, frame: &[u8], silence: Duration) -> Result<(), Fault> {
-        // The limit is for each piece: a large frame on a slow line takes longer in all.
-        for piece in frame.chunks(wire::PIECE_BYTES) {
-            self.pipe.write(piece, Instant::now() + silence).map_err(Fault::Stream)?;
-        }
-        self.statistics.frames_sent += 1;
-        self.statistics.bytes_sent += frame.len() as u64;
-        Ok(())
-    }
-
-    fn receive<T: DeserializeOwned>(&mut self, silence: Duration) -> Result<Incoming<T>, Fault> {
-        let frame = wire::read_frame(&mut Patient { link: self, silence });
-        let frame: Frame = frame
-            .map_err(Fault::Stream)?
-            .ok_or_else(|| Fault::Stream(io::Error::new(io::ErrorKind::UnexpectedEof, "the connection was closed")))?;
-        self.statistics.frames_received += 1;
-        frame.message().map_err(Fault::Stream)
-    }
-
-    fn run<T: DeserializeOwned>(
-        &mut self,
-        task: &Task,
-        behind: (usize, &[u8]),
-        contents: &Contents,
-        alive: &dyn Fn(&str),
-        silence: Duration,
-    ) -> Result<T, Fault> {
-        let mut frames = wire::message_frame(&Outgoing::Run(task)).map_err(Fault::Task)?;
-        let (count, behind) = behind;
-        frames.extend_from_slice(behind);
-        self.send(&frames, silence)?;
-        self.statistics.frames_sent += count as u64;
-        self.owed += count;
-        self.statistics.round_trips += 1;
-        let result = self.answer(task.id, task.timeout_s, contents, alive, silence)?;
-        result.ok_or_else(|| disorder(format!("task {} was passed over", task.id)))
-    }
-
-    /// Takes in what comes up to a task's answer: `None` when the task was not executed.
-    fn answer<T: DeserializeOwned>(
-        &mut self,
-        id: u64,
-        timeout_s: Option<f64>,
-        contents: &Contents,
-        alive: &dyn Fn(&str),
-        silence: Duration,
-    ) -> Result<Option<T>, Fault> {
-        let limit = timeout_s.map(|seconds| Instant::now() + Duration::from_secs_f64(seconds.clamp(0.0, 1e9)) + SLACK);
-        loop {
-            match self.receive(silence)? {
-                Incoming::Done { id: done, result } if done == id => return Ok(Some(result)),
-                Incoming::Done { id: done, .. } => {
-                    return Err(disorder(format!("an answer to task {done} where one to {id} was due")));
-                }
-                Incoming::Passed { id: passed } => {
-                    self.owed = self.owed.saturating_sub(1);
-                    // Nobody waits for the answers of what a failure before them kept from running.
-                    if passed == id {
-                        return Ok(None);
-                    }
-                }
-                Incoming::Want { sha256 } => self.supply(&sha256, contents, silence)?,
-                Incoming::Alive { line } => {
-                    self.statistics.signs_of_life += 1;
-                    alive(&line);
-                    let asked_to_stop = self.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed));
-                    if self.owed > 0 && !self.stopped && asked_to_stop {
-                        self.stopped = true;
-                        self.send(&wire::stop_frame(), silence)?;
-                    }
-                    if limit.is_some_and(|limit| Instant::now() > limit) {
-                        return Err(Fault::Overdue);
-                    }
-                }
-            }
-        }
-    }
-
-    /// Sends content that the agent asked for.
-    fn supply(&mut self, sha256: &str, contents: &Contents, silence: Duration) -> Result<(), Fault> {
-        self.statistics.round_trips += 1;
-        let missing = |message: String| wire::message_frame(&wire::Request::Missing { message }).map_err(Fault::Stream);
-        let mut source = match contents.open(sha256) {
-            Some(Ok(source)) => source,
-            Some(Err(error)) => return self.send(&missing(error.to_string())?, silence),
-            None => return self.send(&missing(format!("nothing here has the SHA-256 {sha256}"))?, silence),
-        };
-        let mut buffer = vec![0; wire::PIECE_BYTES];
-        loop {
-            let count = match source.read(&mut buffer) {
-                Ok(count) => count,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                // In the midst of content there is no taking back but to say so.
-                Err(error) => return self.send(&missing(format!("read it here: {error}"))?, silence),
-            };
-            let frame = wire::piece_frame(&buffer[..count]).map_err(Fault::Stream)?;
-            self.send(&frame, silence)?;
-            if count == 0 {
-                return Ok(());
-            }
-        }
-    }
 }

@@ -102,19 +102,24 @@ impl Cursor {
     /// Returns what comes after the current task when nothing fails, as far as the host neither leaves nor enters a role:
     /// whether one runs again depends on what was done of it.
     pub fn ahead(&self, most: usize, selected: &dyn Fn(&Task) -> bool) -> Vec<Arc<Task>> {
-        let mut tasks = Vec::new();
         if self.failing {
-            return tasks;
+            return Vec::new();
         }
         let mut there = self.clone();
-        let roles = self.roles();
         there.advance();
+        there.whole(most, selected)
+    }
+
+    /// Returns the current task and what comes after it, as [`Cursor::ahead`] does.
+    pub fn whole(mut self, most: usize, selected: &dyn Fn(&Task) -> bool) -> Vec<Arc<Task>> {
+        let mut tasks = Vec::new();
+        let roles = self.roles();
         while tasks.len() < most
-            && let Some((task, _)) = there.peek(selected)
-            && there.roles() == roles
+            && let Some((task, _)) = self.peek(selected)
+            && self.roles() == roles
         {
             tasks.push(task);
-            there.advance();
+            self.advance();
         }
         tasks
     }

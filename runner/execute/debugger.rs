@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::ahead::Coming;
 use super::reach::truth;
 use super::strategy::failed_task;
 use super::task::{HostTask, TaskEnd};
@@ -152,7 +153,8 @@ impl<'a> Debugger<'a> {
             is_handler: *is_handler,
         });
         let (world, play, info) = (self.world, self.play, self.info);
-        let again = HostTask { world, play, host: &end.host, task: &task, info, over: &session.vars, next: &[] };
+        let next = Coming::default();
+        let again = HostTask { world, play, host: &end.host, task: &task, info, over: &session.vars, next: &next };
         // Whatever looks at the end looks for the task that it knows.
         TaskEnd { task: self.task.clone(), ..again.run() }
     }

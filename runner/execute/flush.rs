@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::ahead::Coming;
 use super::cursor::{AfterFailure, Cursor};
 use super::strategy::{Batch, is_run_once};
 use super::task::TaskEnd;
@@ -41,7 +42,7 @@ impl Batch<'_> {
         let info = self.announce(handler, &notified[0]);
         let once = is_run_once(self.world, self.play, handler, &notified[0]);
         let runners = if once { &notified[..1] } else { notified };
-        let ends = self.run_on(handler, &info, runners, &[]);
+        let ends = self.run_on(handler, &info, runners, &Coming::default());
         self.run_included(handler, &ends);
         self.judge_all(handler, once, &ends);
         for end in ends.iter().filter(|end| end.status == Status::Failed && !end.ignored) {

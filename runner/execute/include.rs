@@ -81,14 +81,7 @@ pub fn load(world: &World, play: &PlayRun, task: &Arc<Task>, inclusion: &Inclusi
             "includes are more than {DEPTH_LIMIT} deep: one of these files includes itself, without a `when` that ends it"
         )));
     }
-    let parent = Arc::new(Parent {
-        kind: ParentKind::Include,
-        keywords: applied(&inclusion.args),
-        vars: Arc::new(include_vars(task, inclusion)),
-        notify: applied_notify(&inclusion.args),
-        role: None,
-        parent: Some(Arc::new(parent_of_include(task))),
-    });
+    let parent = parent_of_included(task, inclusion);
     let mut loader = world.loader.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let (tasks, file, handlers, roles) = if &*task.action.name == "include_role" {
         let used = role_use(&inclusion.args, task.action.place)?;
@@ -122,8 +115,41 @@ pub fn load(world: &World, play: &PlayRun, task: &Arc<Task>, inclusion: &Inclusi
         let shown = crate::report::with_origin(&first.message, first.place);
         return Err(Refused { message: if broken { shown } else { message }, broken });
     }
-    let block = Block { place: task.place, parent, tasks, rescue: Vec::new(), always: Vec::new(), role_entry: None };
-    Ok(Included { block: Arc::new(block), file, handlers, roles })
+    Ok(Included { block: Arc::new(included_block(task, parent, tasks)), file, handlers, roles })
+}
+
+/// Returns what a task would include that names its file plainly, read before its turn; `None` where that can't be told.
+pub fn peek(world: &World, play: &PlayRun, task: &Arc<Task>) -> Option<Arc<Block>> {
+    let args = Value::Map(task.action.args.clone());
+    if task.loop_.is_some() || args.holds_template() {
+        return None;
+    }
+    let inclusion = Inclusion { args: (*task.action.args).clone(), vars: Map::new(), label: None };
+    let name = inclusion.args.get("file").or_else(|| inclusion.args.get("_raw_params"))?.to_string();
+    let role = task.role().map(|role| role.path.clone());
+    let path = task_file(&name, &task.file, role.as_deref(), &play.play.folder, task.is_handler)?;
+    let parent = parent_of_included(task, &inclusion);
+    let mut loader = world.loader.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let tasks = loader.tasks(&path, &parent, task.is_handler);
+    // All of that comes again when it is included.
+    loader.take_brought();
+    let is_well = loader.take_problems().iter().all(|problem| problem.severity != Severity::Error);
+    is_well.then(|| Arc::new(included_block(task, parent, tasks)))
+}
+
+fn parent_of_included(task: &Arc<Task>, inclusion: &Inclusion) -> Arc<Parent> {
+    Arc::new(Parent {
+        kind: ParentKind::Include,
+        keywords: applied(&inclusion.args),
+        vars: Arc::new(include_vars(task, inclusion)),
+        notify: applied_notify(&inclusion.args),
+        role: None,
+        parent: Some(Arc::new(parent_of_include(task))),
+    })
+}
+
+fn included_block(task: &Task, parent: Arc<Parent>, tasks: Vec<Item>) -> Block {
+    Block { place: task.place, parent, tasks, rescue: Vec::new(), always: Vec::new(), role_entry: None }
 }
 
 fn shown(path: &Path) -> String {

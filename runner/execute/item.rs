@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use kubeon_modules::wire;
 
-use super::ahead::{self, Planned};
+use super::ahead::{self, Coming, Planned};
 use super::reach::{self, Reach, truth};
 use super::{PlayRun, World};
 use crate::action::{self, Failure};
-use crate::connection::Contents;
+use crate::connection::{Answered, Contents, Plans};
 use crate::playbook::{Keyword, Task};
 use crate::report::{Event, Status, TaskInfo};
 use crate::template::{Templar, TemplateError};
@@ -43,7 +43,7 @@ pub struct ItemRun<'a> {
 #[derive(Clone, Copy)]
 pub enum Sending<'a> {
     /// It is sent, and some of these tasks that come after it along with it.
-    Now(&'a [Arc<Task>]),
+    Now(&'a Coming<'a>),
     /// It is kept here: the task's turn has not come.
     Planning(&'a RefCell<Option<wire::Task>>),
 }
@@ -264,6 +264,9 @@ impl ItemRun<'_> {
     /// Runs the action once and decides how it ended.
     fn attempt(&self) -> ItemEnd {
         let (acted, given) = self.act();
+        if ahead::acts_elsewhere(self.task) {
+            self.world.note_change();
+        }
         self.ended(acted, given)
     }
 
@@ -491,8 +494,9 @@ impl ItemRun<'_> {
                 return Err(Failure::message("its turn has not come"));
             }
         };
-        let reach = self.reach();
-        let mut tasks = if next.is_empty() { VecDeque::new() } else { ahead::plan(self, next) };
+        let (world, reach) = (self.world, self.reach());
+        let become_ = reach.become_.as_ref();
+        let mut tasks = if next.then.is_empty() { VecDeque::new() } else { ahead::plan(self, &next.then) };
         let mut behind = Vec::new();
         for (_, planned) in &mut tasks {
             if let Planned::Asked(asked) = planned {
@@ -500,15 +504,32 @@ impl ItemRun<'_> {
             }
         }
         let count = tasks.iter().filter(|(_, planned)| matches!(planned, Planned::Asked(_))).count();
-        let answer = self.world.connections.borrowed(&reach.target, |connection| {
-            let behind = (count, &*behind);
-            connection.run_as::<Told>(reach.become_.as_ref(), request, behind, contents, &|line| self.alive(line))
+        let may_plan = ahead::may_plan(world) && contents.is_empty() && request.job.is_none();
+        // What others change at the same time would make plans behind it worthless.
+        let leads = count == 0 && (next.alone || ahead::is_plannable_module(&request.module));
+        let answer = world.connections.borrowed(&reach.target, |connection| {
+            let alive = |line: &str| self.alive(line);
+            let changes = world.changes();
+            if may_plan && let Some(foreseen) = connection.foreseen(become_, request, changes, &alive)? {
+                return Ok((foreseen, false));
+            }
+            let most = if leads { connection.most_plans() } else { 0 };
+            let plans = Plans { tasks: ahead::foresee(self, request, next, most), changes };
+            let answered = connection.run_as::<Told>(become_, request, (count, &behind), plans, contents, &alive)?;
+            if ahead::is_plannable_module(&request.module) {
+                connection.note_plan(answered.looked);
+            }
+            if !ahead::is_harmless(&request.module, answered.looked) {
+                connection.keep_planned(become_, world.note_change());
+            }
+            Ok((answered, true))
         });
-        let (Told(result), connection) = answer.map_err(|error| Failure::Unreachable(error.message))?;
-        if count > 0 && ahead::went_well(&result) {
-            self.world.sent.keep(self.host, connection, tasks);
+        let ((Answered { result: Told(result), .. }, is_sent), connection) =
+            answer.map_err(|error| Failure::Unreachable(error.message))?;
+        if is_sent && count > 0 && ahead::went_well(&result) {
+            world.sent.keep(self.host, connection, tasks);
         } else {
-            self.world.connections.give_back(&reach.target, connection);
+            world.connections.give_back(&reach.target, connection);
         }
         Ok(result)
     }

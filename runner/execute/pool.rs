@@ -1,11 +1,12 @@
 //! Open connections, kept for the next task of the same host.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::connection::{Connection, Target, Unreachable, UnreachableKind};
+use crate::report::HostName;
 
 /// The longest pause between two attempts to connect, as in Ansible.
 const MOST_PAUSE: Duration = Duration::from_secs(30);
@@ -82,6 +83,15 @@ impl Pool {
     /// Keeps a connection for whoever needs it next.
     pub fn give_back(&self, target: &Target, connection: Connection) {
         self.lock().entry(target.key()).or_default().push(connection);
+    }
+
+    /// Returns how many round trips the open connections have made, by host.
+    pub fn round_trips(&self) -> BTreeMap<HostName, u64> {
+        let mut made = BTreeMap::new();
+        for connection in self.lock().values().flatten() {
+            *made.entry(HostName::from(connection.host())).or_default() += connection.statistics().round_trips;
+        }
+        made
     }
 
     /// Closes the connections to a target: `meta: reset_connection`, or a reboot.

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::ahead;
+use super::ahead::{self, Coming};
 use super::cursor::{AfterFailure, Cursor};
 use super::debugger::Debugger;
 use super::handlers::Notified;
@@ -45,6 +45,8 @@ pub struct Batch<'a> {
     pool: Option<rayon::ThreadPool>,
     /// Shared with other batches under the strategy `free`.
     pub(super) announced: Option<&'a Announced>,
+    /// What tasks would include, by their address, read before their turn.
+    pub(super) peeked: Mutex<HashMap<usize, (Arc<Task>, Option<Arc<Block>>)>>,
     pub(super) stop: bool,
 }
 
@@ -70,6 +72,7 @@ impl<'a> Batch<'a> {
             included: Vec::new(),
             pool,
             announced: None,
+            peeked: Mutex::default(),
             stop: false,
         }
     }
@@ -185,8 +188,8 @@ impl<'a> Batch<'a> {
         let info = self.announce(task, &group[0]);
         let once = is_run_once(self.world, self.play, task, &group[0]);
         let runners = if once { &group[..1] } else { group };
-        let next = ahead::next_of(self, task, group, together);
-        let ends = self.run_on(task, &info, runners, &next);
+        let then = ahead::next_of(self, task, group, together);
+        let ends = self.run_on(task, &info, runners, &Coming::new(self, group, together, then));
         self.take(task, &info, group, once, ends);
     }
 
@@ -211,7 +214,7 @@ impl<'a> Batch<'a> {
         task: &Arc<Task>,
         info: &Arc<TaskInfo>,
         hosts: &[HostName],
-        next: &[Arc<Task>],
+        next: &Coming<'_>,
     ) -> Vec<TaskEnd> {
         use rayon::prelude::*;
         // Whoever has not begun when the user asks to stop does not begin.

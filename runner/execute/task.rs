@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::ahead::Coming;
 use super::include::Inclusion;
 use super::item::{ItemEnd, ItemRun, Sending};
 use super::reach::truth;
@@ -38,7 +39,7 @@ pub struct HostTask<'a> {
     /// Variables over all others: what somebody set in the debugger.
     pub over: &'a [(String, Value)],
     /// What comes after it and may be sent along.
-    pub next: &'a [Arc<Task>],
+    pub next: &'a Coming<'a>,
 }
 
 /// A loop's items with the names under which a round sees them.
@@ -289,6 +290,13 @@ impl HostTask<'_> {
             all_items: control.extended_allitems.is_none() || flag(&control.extended_allitems)?,
             pause_s,
         })
+    }
+
+    /// Returns what each round of a loop sees, where that can be told by now.
+    pub(super) fn rounds_ahead(&self, loop_: &Loop, templar: &Templar) -> Option<Vec<Templar>> {
+        let rounds = self.rounds_of(loop_, templar).ok()?;
+        let each = rounds.items.iter().enumerate().map(|(index, item)| templar.with(names_of(&rounds, index, item)));
+        Some(each.collect())
     }
 
     fn outcome(&self, end: &ItemEnd, no_log: bool, duration_s: f64, ignored: bool) -> Outcome {

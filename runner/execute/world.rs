@@ -127,6 +127,8 @@ pub struct World {
     stats: Mutex<Stats>,
     interrupted: Arc<AtomicBool>,
     next_id: AtomicU64,
+    /// How many tasks so far may have changed something on some host.
+    changes: AtomicU64,
     /// Whether the task of `--start-at-task` has been reached.
     started: AtomicBool,
     /// Whether something included was written wrong.
@@ -166,6 +168,7 @@ impl World {
             stats: Mutex::default(),
             interrupted,
             next_id: AtomicU64::new(1),
+            changes: AtomicU64::new(0),
         })
     }
 
@@ -241,6 +244,16 @@ impl World {
         self.next_id.fetch_add(1, Ordering::Relaxed)
     }
 
+    /// Returns how many tasks so far may have changed something on some host.
+    pub(super) fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Acquire)
+    }
+
+    /// Notes that something may have changed on some host; returns how often that had been so before.
+    pub(super) fn note_change(&self) -> u64 {
+        self.changes.fetch_add(1, Ordering::AcqRel)
+    }
+
     /// Returns whether the run has come to where `--start-at-task` lets it begin. Facts are gathered before it, too.
     pub fn has_started(&self, task: &Task) -> bool {
         if self.started.load(Ordering::Relaxed) || &*task.action.name == "gather_facts" {
@@ -282,8 +295,9 @@ impl World {
         &self.interrupted
     }
 
-    /// Sleeps, but not on when the user asks to stop.
+    /// Sleeps, but not on when the user asks to stop. Whoever waits expects that something has changed meanwhile.
     pub fn sleep(&self, duration: Duration) {
+        self.note_change();
         sleep_unless(&self.interrupted, duration);
     }
 
@@ -348,7 +362,8 @@ impl World {
         let mut hosts: Vec<(HostName, Counts)> =
             stats.order.iter().map(|host| (host.clone(), stats.counts[host])).collect();
         hosts.sort_by(|a, b| a.0.cmp(&b.0));
-        Recap { hosts, duration_s, custom: stats.custom.clone(), code }
+        let round_trips = self.connections.round_trips();
+        Recap { hosts, duration_s, custom: stats.custom.clone(), code, round_trips }
     }
 }
 

@@ -1,5 +1,6 @@
 //! What happens in a run, as reporters are told of it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::source::Place;
@@ -153,6 +154,8 @@ pub struct Recap {
     pub custom: Map,
     /// The exit status that the run ends with.
     pub code: u8,
+    /// How often each host that was connected to was sent something and waited for, its login aside.
+    pub round_trips: BTreeMap<HostName, u64>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

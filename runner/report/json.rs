@@ -145,5 +145,6 @@ fn recap_json(recap: &Recap) -> Json {
     json!({
         "event": "recap", "hosts": hosts, "duration_s": recap.duration_s, "custom": recap.custom.to_json(),
         "exit_code": recap.code,
+        "round_trips": recap.round_trips.iter().map(|(host, trips)| (host.to_string(), (*trips).into())).collect::<JsonMap<_, Json>>(),
     })
 }

@@ -225,7 +225,7 @@ impl State {
             }
         }
         hosts.sort_by(|a, b| a.0.cmp(&b.0));
-        Recap { hosts, duration_s, custom, code: together(&codes, interrupted) }
+        Recap { hosts, duration_s, custom, code: together(&codes, interrupted), ..Recap::default() }
     }
 }
 

@@ -55,6 +55,10 @@ pub trait Variables: Send + Sync {
     fn names(&self) -> Vec<Arc<str>>;
     /// Is told of a template that reads files or the clock of this machine.
     fn reads_here(&self) {}
+    /// Returns whether a template may call a lookup; an evaluation that is only a guess must not, where it does something.
+    fn may_look_up(&self, _lookup: &str) -> bool {
+        true
+    }
 }
 
 /// Where lookups and includes look for files.
@@ -103,6 +107,10 @@ impl Variables for Layer {
 
     fn reads_here(&self) {
         self.under.reads_here();
+    }
+
+    fn may_look_up(&self, lookup: &str) -> bool {
+        self.under.may_look_up(lookup)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Which tasks may be sent ahead, by what is written.
+//! Which tasks may be sent or planned ahead, by what is written.
 
 use std::sync::Arc;
 
@@ -69,6 +69,56 @@ const GOES_OUT: &[&str] = &[
     "wait_for",
     "yum_repository",
 ];
+/// Further ones that are planned ahead: their plans look at nothing but their own host, and do not wait for anything. In
+/// alphabetical order.
+const LOOKS_HOME: &[&str] = &[
+    "apt",
+    "apt_repo",
+    "containerd_runtime",
+    "dnf",
+    "firewalld",
+    "gather_facts",
+    "getent",
+    "hostname",
+    "iptables",
+    "mount",
+    "nvidia_detect",
+    "package",
+    "package_facts",
+    "pip",
+    "rpm_pin",
+    "rpm_repo",
+    "selinux",
+    "seport",
+    "service",
+    "service_facts",
+    "setup",
+    "systemd_service",
+    "template",
+    "ufw",
+    "yum_repository",
+];
+/// Modules whose plans say whether a user's command is to run. In alphabetical order.
+const RUNS: &[&str] = &["command", "shell"];
+/// What is done here alone, and changes neither this machine nor a host. In alphabetical order.
+const HERE: &[&str] = &[
+    "add_host",
+    "assert",
+    "debug",
+    "fail",
+    "group_by",
+    "import_playbook",
+    "import_role",
+    "import_tasks",
+    "include_role",
+    "include_tasks",
+    "include_vars",
+    "set_fact",
+    "set_stats",
+    "validate_argument_spec",
+];
+/// Modules that reach their host in ways of their own. In alphabetical order.
+const OWN_WAYS: &[&str] = &["raw", "reboot"];
 /// Keywords, inherited ones too, that tie a task to other tasks or hosts.
 const TIED: &[Keyword] = &[
     Keyword::Debugger,
@@ -100,8 +150,7 @@ pub(in crate::execute) fn next_of(
 ) -> Vec<Arc<Task>> {
     let (world, play) = (batch.world, batch.play);
     let options = &world.options;
-    let is_told_apart = options.step || options.start_at_task.is_some() || !world.replay.is_empty();
-    if options.send_ahead == SendAhead::Off || is_told_apart || config::is_set("ENABLE_TASK_DEBUGGER") {
+    if matches!(options.send_ahead, SendAhead::Off | SendAhead::Plan) || !may_plan(world) {
         return Vec::new();
     }
     let alone = group.len() == 1 && together;
@@ -127,6 +176,46 @@ pub(in crate::execute) fn next_of(
     let count = next.iter().take_while(|next| fits(next)).count();
     next.truncate(count);
     next
+}
+
+/// Returns whether anything may be asked of hosts before its turn.
+pub(in crate::execute) fn may_plan(world: &World) -> bool {
+    let options = &world.options;
+    let is_told_apart = options.step || options.start_at_task.is_some() || !world.replay.is_empty();
+    options.send_ahead != SendAhead::Off && !is_told_apart && !config::is_set("ENABLE_TASK_DEBUGGER")
+}
+
+/// Returns whether a task's plan, made before its turn, is as good as one that is made then, where nothing was changed
+/// since. In check mode nothing is but planned.
+pub(super) fn is_plannable(task: &Task, check: bool) -> bool {
+    let name = &*task.action.name;
+    task.action.foreign.is_none() && (is_plannable_module(name) || check && RUNS.contains(&name))
+}
+
+/// As [`is_plannable`], for what is sent.
+pub(in crate::execute) fn is_plannable_module(name: &str) -> bool {
+    name != "tempfile" && (STAYS_HOME.binary_search(&name).is_ok() || LOOKS_HOME.binary_search(&name).is_ok())
+}
+
+/// Returns whether a task waits for something else, is done for others, or elsewhere.
+pub(super) fn is_apart(task: &Task) -> bool {
+    let tied = [Keyword::DelegateTo, Keyword::RunOnce, Keyword::Throttle];
+    tied.iter().any(|keyword| task.inherited(*keyword).is_some())
+        || REPEATED.iter().any(|keyword| task.keywords.get(*keyword).is_some())
+}
+
+/// Returns whether what was planned before still holds after a module has run, for which nothing was applied (`looked`) or
+/// something was. One that waited for something has seen it change.
+pub(in crate::execute) fn is_harmless(module: &str, looked: bool) -> bool {
+    looked && (is_plannable_module(module) || RUNS.contains(&module))
+}
+
+/// Returns whether a task does more than to send its module: whatever was planned before may be different by now.
+pub(in crate::execute) fn acts_elsewhere(task: &Task) -> bool {
+    let name = &*task.action.name;
+    let is_sent =
+        (crate::action::is_module(name) || matches!(name, "gather_facts" | "template")) && !is_of(OWN_WAYS, task);
+    task.action.foreign.is_some() || !is_sent && !is_of(HERE, task)
 }
 
 /// Returns whether tasks may be under way behind this one: it is one request, and what it means for the host is known
@@ -180,11 +269,13 @@ mod tests {
 
     #[test]
     fn lists_are_sorted_and_name_modules() {
-        for list in [STAYS_HOME, GOES_OUT] {
+        for list in [STAYS_HOME, GOES_OUT, LOOKS_HOME, RUNS, HERE, OWN_WAYS] {
             assert!(list.is_sorted());
             for name in list {
-                assert!(kubeon_modules::spec_of(name).is_some(), "{name}");
+                assert_eq!(crate::action::canonical(name), Some(*name));
             }
         }
+        let applies = ["command", "shell", "wait_for", "uri", "k8s_info", "get_url", "git", "reboot", "tempfile"];
+        assert!(applies.iter().all(|name| !is_plannable_module(name)));
     }
 }

@@ -1,20 +1,27 @@
-//! Sending ahead: tasks whose requests can't depend on one another's results travel together, and each answer is taken
-//! when its task's turn has come. What is told, and in which order, is what it is without.
+//! Sending ahead: tasks travel together, and each answer is taken when its task's turn has come. What is told, and in
+//! which order, is what it is without.
+//!
+//! Most are only planned ahead (`foresee`): nothing on a host is changed before the turn of the task that changes it. On
+//! request those are executed ahead whose requests can't depend on one another's results (`eligible`, `plan`).
 
+mod coming;
 mod eligible;
+mod foresee;
 mod plan;
 mod watch;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-pub(super) use eligible::next_of;
+pub use coming::Coming;
+pub(super) use eligible::{acts_elsewhere, is_harmless, is_plannable_module, may_plan, next_of};
+pub(super) use foresee::foresee;
 pub(super) use plan::plan;
 
 use super::World;
 use super::item::ItemEnd;
 use super::reach::Reach;
-use crate::connection::{Ahead, Connection, Unreachable};
+use crate::connection::{Ahead, Answered, Connection, Unreachable};
 use crate::playbook::Task;
 use crate::report::HostName;
 use crate::value::{Map, Value};
@@ -23,8 +30,10 @@ use crate::vars::alike::Told;
 /// Which tasks are sent before the ones in front of them are answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SendAhead {
-    /// None: a host whose connection is cut goes on with nothing but the task that it is at.
+    /// None: each task is sent when its turn has come, and waited for.
     Off,
+    /// All are executed at their turn. What a host has probably nothing to do for is planned ahead, which only reads.
+    Plan,
     /// Those of which no other host of the play can notice that they ran before it was done with the task in front.
     Safe,
     /// Hosts in step, too, run commands without waiting for one another.
@@ -152,7 +161,7 @@ impl Pending {
         for (at, (_, planned)) in self.tasks.iter_mut().enumerate() {
             let Planned::Asked(asked) = planned else { continue };
             match connection.answer::<Told>(asked.reach.become_.as_ref(), &asked.ahead, &|_| {}) {
-                Ok(Some(Told(result))) => asked.answer = Some(result),
+                Ok(Some(Answered { result: Told(result), .. })) => asked.answer = Some(result),
                 Ok(None) => break,
                 Err(_) => {
                     is_lost = true;
@@ -181,7 +190,10 @@ impl Pending {
             (Some(result), _) => Some(result),
             (None, Some(connection)) => {
                 let told = connection.answer::<Told>(asked.reach.become_.as_ref(), &asked.ahead, alive)?;
-                told.map(|Told(result)| result)
+                if told.as_ref().is_some_and(|told| !is_harmless(&asked.ahead.module, told.looked)) {
+                    world.note_change();
+                }
+                told.map(|Answered { result: Told(result), .. }| result)
             }
             (None, None) => None,
         };

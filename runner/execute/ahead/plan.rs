@@ -7,12 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::super::item::{ItemRun, Sending};
 use super::eligible::{ends, is_sendable};
-use super::watch::Watch;
+use super::foresee::unannounced;
+use super::watch::{Unsettled, Watch};
 use super::{Asked, MOST_BYTES, Planned};
 use crate::connection::Ahead;
 use crate::playbook::{Keyword, Task};
-use crate::report::{TaskInfo, TaskKind};
-use crate::source::Place;
 use crate::template::Templar;
 
 /// Plans the tasks that come after the one that is about to be sent, up to the first that may depend on one before it.
@@ -53,17 +52,9 @@ fn one(head: &ItemRun<'_>, task: &Arc<Task>, unsettled: &Arc<HashSet<String>>) -
     let (world, play, host) = (head.world, head.play, head.host);
     let touched = Arc::new(AtomicBool::new(false));
     let under = Box::new(crate::vars::of(world, Some(play), host, Some(task)));
-    let watch = Watch { under, unsettled: unsettled.clone(), touched: touched.clone() };
+    let watch = Watch { under, unsettled: unsettled.clone(), manner: Unsettled::Waits, touched: touched.clone() };
     let slot = RefCell::new(None);
-    let info = Arc::new(TaskInfo {
-        id: 0,
-        name: String::new(),
-        action: String::new(),
-        place: Place::default(),
-        kind: TaskKind::Task,
-        check: false,
-        registers: task.keywords.get(Keyword::Register).is_some(),
-    });
+    let info = unannounced(task);
     let mut run = ItemRun {
         world,
         play,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::template::Variables;
-use crate::value::Value;
+use crate::value::{Map, Value};
 
 /// What changes, or may change, with every task: what other hosts know and which of them are left, all variables at once,
 /// the clock, and whatever a lookup reads.
@@ -23,11 +23,25 @@ const ALWAYS: &[&str] = &[
     "vars",
 ];
 
+/// Lookups that do something, or take long: they are called at their task's turn, once.
+const ACTS: &[&str] = &["lines", "password", "pipe", "url"];
+
+/// What is made of a name that a task under way will set.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unsettled {
+    /// Whoever asks for it, or for anything that may change, must wait.
+    Waits,
+    /// It is taken for the result of a task that changed nothing: a guess, which is compared with what is so in the end.
+    Guessed,
+}
+
 /// The variables of one task, seen before its turn.
 pub(super) struct Watch {
     pub under: Box<dyn Variables>,
     /// Names that tasks under way will set.
     pub unsettled: Arc<HashSet<String>>,
+    pub manner: Unsettled,
+    /// Set when such a name was asked for.
     pub touched: Arc<AtomicBool>,
 }
 
@@ -39,19 +53,37 @@ impl Watch {
 
 impl Variables for Watch {
     fn get(&self, name: &str) -> Option<Value> {
-        if ALWAYS.binary_search(&name).is_ok() || self.unsettled.contains(name) {
+        if self.unsettled.contains(name) {
+            self.note();
+            if self.manner == Unsettled::Guessed {
+                let nothing = ["changed", "failed", "skipped"].map(|key| (Value::from(key), Value::Bool(false)));
+                return Some(Value::map(Map::from_iter(nothing)));
+            }
+        } else if self.manner == Unsettled::Waits && ALWAYS.binary_search(&name).is_ok() {
             self.note();
         }
         self.under.get(name)
     }
 
     fn names(&self) -> Vec<Arc<str>> {
-        self.note();
+        if self.manner == Unsettled::Waits {
+            self.note();
+        }
         self.under.names()
     }
 
     fn reads_here(&self) {
-        self.note();
+        if self.manner == Unsettled::Waits {
+            self.note();
+        }
+    }
+
+    fn may_look_up(&self, lookup: &str) -> bool {
+        let may = ACTS.binary_search(&lookup).is_err();
+        if !may {
+            self.note();
+        }
+        may
     }
 }
 
@@ -60,26 +92,25 @@ mod tests {
     use super::*;
     use crate::source::Place;
     use crate::template::{Folders, Templar};
-    use crate::value::{Map, Str};
+    use crate::value::Str;
 
-    fn touches(template: &str) -> bool {
+    fn touches(template: &str, manner: Unsettled) -> (bool, Option<Value>) {
         let touched = Arc::new(AtomicBool::new(false));
         let mut map = Map::new();
         map.insert("plain", "x");
         map.insert("indirect", Value::Str(Str::template("{{ pending.rc }}", Place::default())));
         let unsettled = Arc::new(HashSet::from(["pending".to_owned()]));
-        let watch = Watch { under: Box::new(map), unsettled, touched: touched.clone() };
+        let watch = Watch { under: Box::new(map), unsettled, manner, touched: touched.clone() };
         let templar = Templar::new(Arc::new(watch), Arc::new(Folders::default()));
-        // What it gives does not matter here, not even that it fails.
-        templar.value(&Value::Str(Str::template(template, Place::default()))).ok();
-        touched.load(Ordering::Relaxed)
+        let value = templar.value(&Value::Str(Str::template(template, Place::default()))).ok();
+        (touched.load(Ordering::Relaxed), value)
     }
 
     #[test]
     fn whatever_may_change_under_way_is_noted() {
         assert!(ALWAYS.is_sorted());
         for template in ["{{ plain }}", "{{ plain | upper }}", "{{ [1, 2] | length }}", "{{ absent | default('x') }}"] {
-            assert!(!touches(template), "{template}");
+            assert!(!touches(template, Unsettled::Waits).0, "{template}");
         }
         for template in [
             "{{ pending.rc }}",
@@ -100,7 +131,27 @@ mod tests {
             "{% import 'x.j2' as x %}",
             "{{ ansible_play_hosts }}",
         ] {
-            assert!(touches(template), "{template}");
+            assert!(touches(template, Unsettled::Waits).0, "{template}");
         }
+    }
+
+    #[test]
+    fn a_guess_takes_what_is_under_way_for_unchanged_and_does_nothing_itself() {
+        assert!(ACTS.is_sorted());
+        let folder = std::env::temp_dir().join(format!("kubeon-watch-{}", std::process::id()));
+        let made = folder.display();
+        for lookup in
+            [format!("'pipe', 'mkdir {made}'"), format!("'password', '{made}'"), format!("'lines', 'mkdir {made}'")]
+        {
+            for manner in [Unsettled::Guessed, Unsettled::Waits] {
+                let template = format!("{{{{ lookup({lookup}, errors='ignore') }}}}");
+                assert_eq!(touches(&template, manner), (true, None), "{template}");
+            }
+        }
+        assert!(!folder.exists());
+        let told = |template| touches(template, Unsettled::Guessed);
+        assert_eq!(told("{{ pending is changed }}"), (true, Some(Value::Bool(false))));
+        assert_eq!(told("{{ indirect }}"), (true, None));
+        assert_eq!(told("{{ lookup('env', 'KUBEON_NONE') }}"), (false, Some(Value::from(""))));
     }
 }

@@ -47,6 +47,9 @@ pub(super) fn call(call: &mut Call<'_>, answer: Answer) -> Result<Live> {
     }
     let name = terms.remove(0).text()?;
     let Some(lookup) = find(&name) else { return Err(unknown(&name)) };
+    if !call.evaluator.context.templar.inner.variables.may_look_up(lookup.name) {
+        return Err(call.fault(format!("the lookup `{name}` waits for the turn of its task")));
+    }
     let mut answer = answer;
     let mut errors = "strict".to_owned();
     let mut named = Vec::new();
