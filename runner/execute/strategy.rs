@@ -29,6 +29,9 @@ pub enum Stop {
 /// Announcements by their task's address, where hosts come to a task each by itself.
 pub type Announced = Mutex<HashMap<usize, Arc<TaskInfo>>>;
 
+/// What tasks would include, by their address; the task is kept, so that its address stays its own.
+type Peeked = HashMap<usize, (Arc<Task>, Option<Arc<Block>>)>;
+
 /// Some hosts of a play on their way through its tasks.
 pub struct Batch<'a> {
     pub(super) world: &'a Arc<World>,
@@ -45,8 +48,8 @@ pub struct Batch<'a> {
     pool: Option<rayon::ThreadPool>,
     /// Shared with other batches under the strategy `free`.
     pub(super) announced: Option<&'a Announced>,
-    /// What tasks would include, by their address, read before their turn.
-    pub(super) peeked: Mutex<HashMap<usize, (Arc<Task>, Option<Arc<Block>>)>>,
+    /// What was read before its turn.
+    pub(super) peeked: Mutex<Peeked>,
     pub(super) stop: bool,
 }
 
