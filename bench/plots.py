@@ -9,6 +9,7 @@ import matplotlib
 
 matplotlib.use("svg")
 import matplotlib.pyplot as plt  # noqa: E402
+import matplotlib.ticker  # noqa: E402
 
 sys.dont_write_bytecode = True
 import workloads as what  # noqa: E402
@@ -46,6 +47,8 @@ def draw(path, title, label, points):
         if line:
             axes.plot(*zip(*line), marker="o", markersize=4, color=colour, label=words, linewidth=2 if name == "kubeon-run" else 1.2)
     axes.set(yscale="log", xlabel=label, ylabel="seconds", title=title)
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_minor_formatter(matplotlib.ticker.NullFormatter())
     axes.set_xticks([x for x, _ in points])
     axes.grid(axis="y", which="major", color="#dddddd")
     axes.spines[["top", "right"]].set_visible(False)
