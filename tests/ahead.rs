@@ -194,6 +194,8 @@ fn a_rerun_with_nothing_to_do_takes_few_round_trips() {
     - {{include_tasks: never.yml, when: not found.stat.exists}}
     - {{name: with a condition, copy: {{dest: '{{{{ file }}}}', content: \"here\\n\", force: false}}, when: found.stat.exists, register: copied}}
     - {{copy: {{dest: '{{{{ file }}}}.s', content: not for this host}}, no_log: true, when: found.stat.isreg}}
+    - {{name: with a default, stat: {{path: /etc}}, when: found.stat.isdir | default(false)}}
+    - {{name: again after a change, file: {{path: '{{{{ file }}}}', state: touch}}, when: copied is changed}}
     - {{name: only after a change, command: /bin/false, when: copied is changed and never is defined}}
     - {{include_tasks: more.yml, when: found.stat.isdir}}
     - {{template: {{src: it.j2, dest: '{{{{ file }}}}.t'}}}}
@@ -214,13 +216,13 @@ fn a_rerun_with_nothing_to_do_takes_few_round_trips() {
     assert_eq!(ran.code, 0, "{ran:?}");
     for host in ["a", "b"] {
         assert!(
-            ran.stdout.contains(&format!("{host}                          : ok=9    changed=0 ")),
+            ran.stdout.contains(&format!("{host}                          : ok=10   changed=0 ")),
             "{}",
             ran.stdout
         );
         let sent = wire.text(&format!("{host}.sent"));
         assert!(!sent.contains("not for this host"), "{sent}");
-        assert_eq!(wire.sent(host), (1, 0, 7), "{sent}");
+        assert_eq!(wire.sent(host), (1, 0, 8), "{sent}");
     }
 }
 

@@ -57,6 +57,8 @@ enum Sight {
 enum Likely {
     Runs,
     Skipped,
+    /// A guess says that it is skipped, but does not know much.
+    Unlikely,
     Unknown,
 }
 
@@ -98,7 +100,7 @@ impl Walk<'_> {
             let inside = self.through(&next.brings);
             self.guarded = guarded;
             // One that begins with what can't be planned, and may be skipped, is.
-            let is_passed_over = likely == Likely::Unknown && self.tasks.len() == before;
+            let is_passed_over = likely != Likely::Runs && self.tasks.len() == before;
             return if is_passed_over { Sight::Clear } else { inside };
         }
         if HERE.contains(&&*task.action.name) && task.action.foreign.is_none() {
@@ -106,7 +108,8 @@ impl Walk<'_> {
             return Sight::Clear;
         }
         if is_apart(task) || !is_plannable(task, self.head.world.options.check) {
-            return Sight::Blocked;
+            self.note_registered(task);
+            return if likely == Likely::Unlikely { Sight::Clear } else { Sight::Blocked };
         }
         self.plan(task);
         self.note_registered(task);
@@ -121,13 +124,13 @@ impl Walk<'_> {
         }
     }
 
-    fn templar(&self, task: &Arc<Task>) -> (Templar, Arc<AtomicBool>) {
+    fn templar(&self, task: &Arc<Task>, changed: bool) -> (Templar, Arc<AtomicBool>) {
         let (world, play, host) = (self.head.world, self.head.play, self.head.host);
         let touched = Arc::new(AtomicBool::new(false));
         let watch = Watch {
             under: Box::new(crate::vars::of(world, Some(play), host, Some(task))),
             unsettled: self.unsettled.clone(),
-            manner: Unsettled::Guessed,
+            manner: Unsettled::Guessed { changed },
             touched: touched.clone(),
         };
         (Templar::new(Arc::new(watch), Arc::new(crate::vars::folders(world, Some(play), Some(task)))), touched)
@@ -138,7 +141,16 @@ impl Walk<'_> {
         if task.conditions().is_empty() {
             return (Likely::Runs, false);
         }
-        let (templar, touched) = self.templar(task);
+        match self.likely_after(task, false) {
+            // What is for a change will be skipped where there is none. What asks for something else may as well run.
+            (Likely::Skipped, true) if self.likely_after(task, true).0 == Likely::Skipped => (Likely::Unlikely, true),
+            known => known,
+        }
+    }
+
+    /// As [`Walk::likely`], if what is under way changes something or not.
+    fn likely_after(&self, task: &Arc<Task>, changed: bool) -> (Likely, bool) {
+        let (templar, touched) = self.templar(task, changed);
         let likely = self.with(task, templar, &RefCell::default(), |run| match run.skipped() {
             Ok(Some(_)) => Likely::Skipped,
             Ok(None) => Likely::Runs,
@@ -149,7 +161,7 @@ impl Walk<'_> {
 
     /// Adds what a task will ask for, once a round.
     fn plan(&mut self, task: &Arc<Task>) {
-        let (templar, touched) = self.templar(task);
+        let (templar, touched) = self.templar(task, false);
         let rounds = match &task.loop_ {
             None => vec![templar],
             Some(loop_) => {
@@ -181,11 +193,12 @@ impl Walk<'_> {
     fn request(&self, task: &Arc<Task>, templar: Templar, touched: &AtomicBool) -> Option<wire::Task> {
         let slot = RefCell::new(None);
         self.with(task, templar, &slot, |run| {
-            if let Ok(Some(_)) = run.skipped() {
+            // Whether it runs may hang on what is under way. What it asks for must not.
+            let is_skipped = matches!(run.skipped(), Ok(Some(_)));
+            let may_be_skipped = touched.swap(false, Ordering::Relaxed);
+            if is_skipped && !may_be_skipped {
                 return None;
             }
-            // Whether it runs may hang on what is under way. What it asks for must not.
-            let may_be_skipped = touched.swap(false, Ordering::Relaxed);
             run.prepare().ok()?;
             let own = self.head.reach();
             let is_same_way = run.reach().become_ == own.become_ && run.reach().target.leads_to(&own.target);

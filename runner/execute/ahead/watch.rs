@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::template::Variables;
-use crate::value::{Map, Value};
+use crate::value::Value;
 
 /// What changes, or may change, with every task: what other hosts know and which of them are left, all variables at once,
 /// the clock, and whatever a lookup reads.
@@ -31,8 +31,9 @@ const ACTS: &[&str] = &["lines", "password", "pipe", "url"];
 pub(super) enum Unsettled {
     /// Whoever asks for it, or for anything that may change, must wait.
     Waits,
-    /// It is taken for the result of a task that changed nothing: a guess, which is compared with what is so in the end.
-    Guessed,
+    /// It is taken for the result of a task that went well and changed something, or nothing: a guess, which is compared
+    /// with what is so in the end.
+    Guessed { changed: bool },
 }
 
 /// The variables of one task, seen before its turn.
@@ -55,9 +56,11 @@ impl Variables for Watch {
     fn get(&self, name: &str) -> Option<Value> {
         if self.unsettled.contains(name) {
             self.note();
-            if self.manner == Unsettled::Guessed {
-                let nothing = ["changed", "failed", "skipped"].map(|key| (Value::from(key), Value::Bool(false)));
-                return Some(Value::map(Map::from_iter(nothing)));
+            if let Unsettled::Guessed { changed } = self.manner {
+                let result = [("changed", changed), ("failed", false), ("skipped", false)];
+                return Some(Value::map(
+                    result.map(|(key, is)| (Value::from(key), Value::Bool(is))).into_iter().collect(),
+                ));
             }
         } else if self.manner == Unsettled::Waits && ALWAYS.binary_search(&name).is_ok() {
             self.note();
@@ -92,7 +95,9 @@ mod tests {
     use super::*;
     use crate::source::Place;
     use crate::template::{Folders, Templar};
-    use crate::value::Str;
+    use crate::value::{Map, Str};
+
+    const GUESSED: Unsettled = Unsettled::Guessed { changed: false };
 
     fn touches(template: &str, manner: Unsettled) -> (bool, Option<Value>) {
         let touched = Arc::new(AtomicBool::new(false));
@@ -143,14 +148,16 @@ mod tests {
         for lookup in
             [format!("'pipe', 'mkdir {made}'"), format!("'password', '{made}'"), format!("'lines', 'mkdir {made}'")]
         {
-            for manner in [Unsettled::Guessed, Unsettled::Waits] {
+            for manner in [GUESSED, Unsettled::Waits] {
                 let template = format!("{{{{ lookup({lookup}, errors='ignore') }}}}");
                 assert_eq!(touches(&template, manner), (true, None), "{template}");
             }
         }
         assert!(!folder.exists());
-        let told = |template| touches(template, Unsettled::Guessed);
+        let told = |template| touches(template, GUESSED);
         assert_eq!(told("{{ pending is changed }}"), (true, Some(Value::Bool(false))));
+        let changed = touches("{{ pending is changed }}", Unsettled::Guessed { changed: true });
+        assert_eq!(changed, (true, Some(Value::Bool(true))));
         assert_eq!(told("{{ indirect }}"), (true, None));
         assert_eq!(told("{{ lookup('env', 'KUBEON_NONE') }}"), (false, Some(Value::from(""))));
     }
