@@ -1,3 +1,6 @@
+mod credentials;
+
+use credentials::Credentials;
 use schemars::JsonSchema;
 
 use crate::ask::{ask, bad, failed};
@@ -90,6 +93,21 @@ fn origin() -> String {
     "origin".to_owned()
 }
 
+/// A task, with what its URL says of who asks apart from the URL.
+struct Task<'a> {
+    args: &'a Args,
+    repo: String,
+    credentials: Option<Credentials>,
+}
+
+impl std::ops::Deref for Task<'_> {
+    type Target = Args;
+
+    fn deref(&self) -> &Args {
+        self.args
+    }
+}
+
 /// What a version is at the remote.
 struct Remote {
     commit: Option<String>,
@@ -98,6 +116,13 @@ struct Remote {
 }
 
 impl Module for Args {
+    fn plan(&self, host: &dyn Host) -> Result<Plan, Error> {
+        let (repo, credentials) = credentials::taken_from(&self.repo)?;
+        Task { args: self, repo, credentials }.plan(host)
+    }
+}
+
+impl Task<'_> {
     fn plan(&self, host: &dyn Host) -> Result<Plan, Error> {
         let hyphen = [&self.repo, &self.version, &self.remote].iter().any(|text| text.starts_with('-'));
         if hyphen || self.repo.is_empty() || self.version.is_empty() {
@@ -165,7 +190,7 @@ impl Module for Args {
     }
 }
 
-impl Args {
+impl Task<'_> {
     fn program(&self) -> &str {
         self.options.text("executable").unwrap_or("git")
     }
@@ -185,11 +210,20 @@ impl Args {
         if ssh.len() > 2 {
             env.push(("GIT_SSH_COMMAND".to_owned(), ssh.join(" ")));
         }
+        env.extend(self.credentials.iter().flat_map(Credentials::env));
         env
     }
 
+    fn argv(&self, words: &[&str]) -> Vec<String> {
+        let mut argv = vec![self.program().to_owned()];
+        argv.extend(self.credentials.iter().flat_map(Credentials::options));
+        argv.extend(words.iter().map(|&word| word.to_owned()));
+        argv
+    }
+
     fn look(&self, host: &dyn Host, words: &[&str]) -> Result<Output, Error> {
-        let argv = [&[self.program()], words].concat();
+        let argv = self.argv(words);
+        let argv: Vec<&str> = argv.iter().map(String::as_str).collect();
         let output = host.probe(&Probe { env: self.env(), timeout_s: Some(SLOW_S), ..Probe::of(&argv) })?;
         match output.rc {
             127 => Err(Error::new(ErrorKind::Host, "this host has no `git`: install it first")),
@@ -198,12 +232,12 @@ impl Args {
     }
 
     fn exec(&self, dest: Option<&str>, words: &[&str]) -> Change {
-        let head: &[&str] = match &dest {
-            Some(dest) => &[self.program(), "-C", dest],
-            None => &[self.program()],
+        let folder: &[&str] = match &dest {
+            Some(dest) => &["-C", dest],
+            None => &[],
         };
         let umask = self.options.text("umask").and_then(|umask| u32::from_str_radix(umask, 8).ok());
-        Change::Exec(Exec { env: self.env(), umask, ..Exec::new([head, words].concat()) })
+        Change::Exec(Exec { env: self.env(), umask, ..Exec::new(self.argv(&[folder, words].concat())) })
     }
 
     fn commit(&self, host: &dyn Host, dest: &str, version: &str) -> Result<Option<String>, Error> {
