@@ -165,7 +165,8 @@ impl Args {
             }
             Some(stat) if stat.kind == FileKind::Link => Err(wrong(format!("`{path}` is a link, not a file"))),
             Some(stat) => self.attributes(host, &path, &stat, wanted, changes),
-            None => Err(wrong(format!("`{path}` does not exist; use `state: touch` or `copy` to make a file"))
+            None => Err(wrong(format!("file ({path}) is absent, cannot continue"))
+                .with("path", path)
                 .with("state", "absent")),
         }
     }

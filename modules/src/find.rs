@@ -335,6 +335,14 @@ impl<'a> Search<'a> {
         let mut told = Map::new();
         told.put("path", path);
         told.extend(describe(self.host, &self.names, stat)?);
+        // Ansible's `find` tells the owner's names before the bits, its `stat` behind them.
+        if let Some(place) = told.keys().position(|key| key == "wusr") {
+            for key in ["pw_name", "gr_name"] {
+                if let Some(name) = told.shift_remove(key) {
+                    told.shift_insert(place, key.to_owned(), name);
+                }
+            }
+        }
         if self.args.get_checksum && stat.kind == FileKind::File {
             told.put("checksum", self.host.checksum(path, self.args.checksum_algorithm)?);
         }

@@ -152,7 +152,10 @@ fn converge(
     for (key, value) in earlier {
         result.entry(key).or_insert(value);
     }
-    result.entry("changed").or_insert(changed.into());
+    // First, as Ansible's modules have it: a result may be shown as the item of a loop.
+    if !result.contains_key("changed") {
+        result.shift_insert(0, "changed".to_owned(), changed.into());
+    }
     if !settings.check {
         let done = std::mem::take(&mut machine.applied);
         let reported = module.report(machine, &done, &mut result);

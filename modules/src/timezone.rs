@@ -9,6 +9,8 @@ const ZONES: &str = "/usr/share/zoneinfo";
 const LOCALTIME: &str = "/etc/localtime";
 /// What Debian and its kin keep beside the link.
 const NAME: &str = "/etc/timezone";
+/// Is there where systemd runs.
+const SYSTEMD: &str = "/run/systemd/system";
 const CLOCK: &str = "/etc/adjtime";
 
 /// Set the host's time zone.
@@ -47,16 +49,18 @@ impl Module for Args {
                 let hint = if host.stat(ZONES)?.is_none() { ": install `tzdata`" } else { "" };
                 return Err(Error::new(ErrorKind::Host, format!("this host knows no time zone `{name}`{hint}")));
             }
+            // As `timedatectl` leaves it: it makes the link a relative one, and knows nothing of Debian's file.
+            let systemd = host.stat(SYSTEMD)?.is_some();
             let link = host.read_link(LOCALTIME)?.unwrap_or_default();
             let before = link.split_once("zoneinfo/").map_or("n/a", |(_, zone)| zone);
             if before != name.as_str() {
-                let target = format!("{ZONES}/{name}");
+                let target = format!("{}{ZONES}/{name}", if systemd { ".." } else { "" });
                 plan.changes.push(Change::Symlink { path: LOCALTIME.to_owned(), target });
                 let side = |zone: &str| Some(format!("name: {zone}\n"));
                 plan.diff.push(Diff { before: side(before), after: side(name), ..Diff::default() });
             }
             let noted = text(host, NAME)?;
-            if host.stat(NAME)?.is_some() && noted.trim() != name {
+            if !systemd && host.stat(NAME)?.is_some() && noted.trim() != name {
                 plan.changes.push(Change::Write(Write::new(NAME, format!("{name}\n"))));
             }
         }
