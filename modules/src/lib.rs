@@ -132,6 +132,7 @@ table::modules! {
     shell
     slurp
     stat
+    synchronize
     sysctl
     systemd
     systemd_service

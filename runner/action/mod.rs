@@ -4,6 +4,7 @@ mod argument_spec;
 mod foreign;
 mod machine;
 mod say;
+mod synchronize;
 mod template;
 mod transfer;
 mod variables;
@@ -114,6 +115,7 @@ actions! {
         "raw" => machine::raw;
         "reboot" => machine::reboot;
         "script" => transfer::script;
+        "synchronize" => synchronize::synchronize;
         "unarchive" => transfer::unarchive;
     }
 }
@@ -124,7 +126,7 @@ const ALIASES: &[(&str, &str)] = &[("systemd", "systemd_service"), ("dnf5", "dnf
 const COLLECTIONS: &[(&str, &[&str])] = &[
     ("ansible.builtin", &[]),
     ("ansible.legacy", &[]),
-    ("ansible.posix", &["authorized_key", "firewalld", "mount", "seboolean", "selinux", "sysctl"]),
+    ("ansible.posix", &["authorized_key", "firewalld", "mount", "seboolean", "selinux", "synchronize", "sysctl"]),
     (
         "community.general",
         &[

@@ -29,7 +29,7 @@ pub use escalate::{Become, BecomeMethod};
 #[cfg(feature = "simulate")]
 pub use fleet::{Fleet, use_fleet};
 pub use link::{Answered, Plans};
-pub use openssh::answer_ssh;
+pub use openssh::{answer_ssh, shell_to};
 pub use passphrase::ask_with;
 pub use session::{Ahead, Connection, Statistics};
 use transport::Transport;

@@ -1,5 +1,6 @@
 //! The system's `ssh`, for what libssh2 can't do: jump hosts, proxies, certificates, hardware keys, Kerberos.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -94,21 +95,50 @@ impl OpenSsh {
         &self.user
     }
 
+    /// Returns what makes `ssh` ask this program for the password.
+    fn asking(&self) -> Vec<(&'static str, OsString)> {
+        let (Some(password), Some(program)) = (&self.password, program()) else { return Vec::new() };
+        let path = format!("/proc/{}/fd/{}", std::process::id(), password.as_raw_fd());
+        vec![
+            (ASKED_FOR, path.into()),
+            ("SSH_ASKPASS", program.into()),
+            ("SSH_ASKPASS_REQUIRE", "force".into()),
+            ("DISPLAY", std::env::var_os("DISPLAY").unwrap_or_else(|| "none".into())),
+        ]
+    }
+
     /// Starts a program on the host.
     pub fn start(&self, order: &Order<'_>) -> Result<Box<dyn Pipe>, Unreachable> {
         let mut command = Command::new("ssh");
         command.arg(if order.terminal { "-tt" } else { "-T" });
         command.args(&self.arguments).arg(order.text.line());
-        if let (Some(password), Some(program)) = (&self.password, program()) {
-            let path = format!("/proc/{}/fd/{}", std::process::id(), password.as_raw_fd());
-            command.env(ASKED_FOR, path).env("SSH_ASKPASS", program).env("SSH_ASKPASS_REQUIRE", "force");
-            command.env("DISPLAY", std::env::var_os("DISPLAY").unwrap_or_else(|| "none".into()));
-        }
+        command.envs(self.asking());
         let started = ProcessPipe::start(command).map_err(|error| {
             Unreachable::new(UnreachableKind::Connect, format!("`{}`: run `ssh`: {error}", self.host))
         })?;
         Ok(Box::new(if order.terminal { started.that_must_be_ended() } else { started }))
     }
+}
+
+/// How a program that runs `ssh` itself, such as rsync, gets to a host: the command but for the host, and its environment.
+pub struct Shell {
+    pub words: Vec<String>,
+    pub env: BTreeMap<String, String>,
+    /// Holds the password while this lives.
+    _ssh: OpenSsh,
+}
+
+/// Returns how programs that run `ssh` themselves get to a host.
+///
+/// # Errors
+/// When the host's settings make no sense, or the system's `ssh` is not installed.
+pub fn shell_to(target: &Target) -> Result<Shell, Unreachable> {
+    let ssh = OpenSsh::new(target, &Route::of(target)?, Some("`synchronize`"))?;
+    let text = |word: &OsString| word.to_string_lossy().into_owned();
+    let options = &ssh.arguments[..ssh.arguments.len() - 2];
+    let words = std::iter::once("ssh".to_owned()).chain(options.iter().map(text)).collect();
+    let env = ssh.asking().iter().map(|(name, value)| ((*name).to_owned(), text(value))).collect();
+    Ok(Shell { words, env, _ssh: ssh })
 }
 
 fn installed() -> bool {

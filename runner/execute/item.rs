@@ -202,6 +202,14 @@ impl ItemRun<'_> {
         }
     }
 
+    /// Returns how the host itself is reached, wherever the task is delegated to.
+    ///
+    /// # Errors
+    /// A sentence for a person.
+    pub fn own_reach(&self) -> Result<Reach, String> {
+        reach::of(self.world, Some(self.play), Some(self.task), self.host, self.host, &self.templar)
+    }
+
     /// Returns where the task runs.
     pub fn reach(&self) -> &Reach {
         self.reach.as_ref().expect("a task is prepared before its action runs")

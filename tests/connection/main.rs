@@ -5,6 +5,7 @@ mod common;
 mod logins;
 mod lost;
 mod places;
+mod trees;
 mod users;
 
 use std::os::unix::fs::MetadataExt;
