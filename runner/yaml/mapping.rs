@@ -37,6 +37,11 @@ impl Word {
 }
 
 impl Mapping {
+    /// Returns whether a key is due, and not its value.
+    pub fn expects_key(&self) -> bool {
+        self.key.is_none()
+    }
+
     /// Takes a key or its value, whichever is due; returns a warning when the key is there already.
     pub fn take(&mut self, node: Node) -> Option<Diagnostic> {
         let Some(key) = self.key.take() else {

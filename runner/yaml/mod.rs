@@ -111,6 +111,8 @@ pub fn parse_as(file: FileId, text: &str) -> Result<Parsed, Diagnostic> {
     }
 }
 
+const UNQUOTED: &str = "a value that starts with `{{` must be quoted: \"{{ … }}\"";
+
 /// Adds what to do to the errors that people meet most.
 fn explain(error: Diagnostic, file: FileId, text: &str) -> Diagnostic {
     let line_at = |number: u32| text.lines().nth(number.saturating_sub(1) as usize).unwrap_or("");
@@ -125,7 +127,7 @@ fn explain(error: Diagnostic, file: FileId, text: &str) -> Diagnostic {
     let line = line_at(error.place.line);
     let value = line.split_once(": ").map_or(line, |(_, value)| value).trim_start();
     if value.starts_with("{{") {
-        return error.help("a value that starts with `{{` must be quoted: \"{{ … }}\"");
+        return error.help(UNQUOTED);
     }
     let first = line_at(error.place.line).chars().nth(error.place.column.saturating_sub(1) as usize);
     if let Some(first @ ('%' | '@' | '`')) = first.filter(|_| error.message.contains("unexpected character")) {
@@ -229,6 +231,15 @@ impl Builder {
     fn begin(&mut self, place: Place, anchor: usize, tag: Option<&Tag>, content: Content) -> Result<(), Diagnostic> {
         if self.open.len() == DEPTH_LIMIT {
             return Err(Diagnostic::error(place, format!("nested deeper than {DEPTH_LIMIT} levels")));
+        }
+        // A mapping as the first key of another: a template that is not quoted.
+        if let (Some(Open { place: outer, content: Content::Map(mapping), .. }), Content::Map(_)) =
+            (self.open.last(), &content)
+            && mapping.expects_key()
+            && (outer.line, outer.column + 1) == (place.line, place.column)
+        {
+            let message = "a template that is not quoted is read as a mapping";
+            return Err(Diagnostic::error(*outer, message).help(UNQUOTED));
         }
         self.open.push(Open { place, anchor, tag: tag.map(tag_name), content });
         Ok(())

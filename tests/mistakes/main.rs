@@ -2,6 +2,7 @@
 
 mod arguments;
 mod command_line;
+mod compared;
 mod files;
 mod hosts;
 mod keywords;
@@ -50,10 +51,19 @@ impl Project {
     }
 
     fn output(&self, command: &[&str], arguments: &[&str]) -> Output {
+        self.started("web1,web2,", command, arguments)
+    }
+
+    /// Runs the playbook on these hosts.
+    fn output_of(&self, hosts: &str) -> Output {
+        self.started(hosts, &[], &[])
+    }
+
+    fn started(&self, hosts: &str, command: &[&str], arguments: &[&str]) -> Output {
         Command::new(env!("CARGO_BIN_EXE_kubeon-run"))
             .current_dir(&self.0)
             .args(command)
-            .args(["site.yml", "-i", "web1,web2,", "-c", "local"])
+            .args(["site.yml", "-i", hosts, "-c", "local"])
             .args(arguments)
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())

@@ -25,7 +25,8 @@ fn tells(cases: &[Case], below: &str) {
 fn yaml_that_is_none() {
     let cases: &[Case] = &[
         ("    - shell: echo a: b\n", "site.yml:4:20", &["= help: a value that holds `: ` must be quoted"]),
-        ("    - copy:\n        dest: {{ d }}/x\n", "site.yml:5:22", &["must be quoted: \"{{ … }}\""]),
+        ("    - copy:\n        dest: {{ d }}/x\n", "site.yml:5:15", &["must be quoted: \"{{ … }}\""]),
+        ("    - debug:\n        msg: {{ d }}\n", "site.yml:5:14", &["must be quoted: \"{{ … }}\""]),
         ("    - debug: {msg: %h}\n", "site.yml:4:20", &["a value that starts with `%` must be quoted"]),
         (
             "    - debug:\n        msg: *.example\n",
