@@ -118,7 +118,7 @@ const HERE: &[&str] = &[
     "validate_argument_spec",
 ];
 /// Modules that reach their host in ways of their own. In alphabetical order.
-const OWN_WAYS: &[&str] = &["raw", "reboot"];
+const OWN_WAYS: &[&str] = &["raw", "reboot", "synchronize"];
 /// Keywords, inherited ones too, that tie a task to other tasks or hosts.
 const TIED: &[Keyword] = &[
     Keyword::Debugger,
