@@ -33,10 +33,11 @@ pub fn listen(device: &str) -> io::Result<()> {
     }
 }
 
-/// Opens a socket that sees every IPv4 packet which passes the device, without its Ethernet header.
+/// Opens a socket that sees every packet which passes the device, without its Ethernet header. Of one protocol alone it
+/// would see what comes in, and nothing of what this machine sends.
 fn open(device: &str) -> io::Result<OwnedFd> {
     let name = std::ffi::CString::new(device)?;
-    let protocol = (libc::ETH_P_IP as u16).to_be();
+    let protocol = (libc::ETH_P_ALL as u16).to_be();
     // SAFETY: the name ends with a zero, the descriptor is owned by nobody yet, and the address outlives the call.
     unsafe {
         let fd = libc::socket(libc::AF_PACKET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, i32::from(protocol));
