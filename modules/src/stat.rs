@@ -60,6 +60,12 @@ impl Module for Args {
             told.put("lnk_source", paths::real(host, &path)?);
             told.put("lnk_target", target);
         }
+        // Where Ansible's `stat` has them.
+        for key in ["pw_name", "gr_name"] {
+            if let Some(name) = told.shift_remove(key) {
+                told.insert(key.to_owned(), name);
+            }
+        }
         if self.get_checksum && stat.kind == FileKind::File && access[0] {
             told.put("checksum", host.checksum(&path, self.checksum_algorithm)?);
         }

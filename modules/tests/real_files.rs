@@ -317,6 +317,8 @@ fn looking_at_files() {
     assert_eq!((&found["matched"], &found["files"][0]["path"]), (&json!(1), &json!(path)), "{found:?}");
     // As the item of a loop, a result is shown in the order of its keys.
     assert_eq!(told.keys().next().map(String::as_str), Some("changed"));
+    let keys: Vec<&str> = stat.as_object().expect("a file").keys().map(String::as_str).collect();
+    assert!(keys.windows(4).any(|keys| keys == ["executable", "pw_name", "gr_name", "checksum"]), "{keys:?}");
     let keys: Vec<&str> = found["files"][0].as_object().expect("a file").keys().map(String::as_str).collect();
     assert!(keys.windows(4).any(|keys| keys == ["ctime", "gr_name", "pw_name", "wusr"]), "{keys:?}");
     let made = task("tempfile", json!({"path": folder.path("d"), "state": "directory", "suffix": ".t"}));
