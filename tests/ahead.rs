@@ -132,13 +132,15 @@ fn what_wants_a_change_waits_for_its_turn() {
     assert!(!wire.project.path("made.a").exists());
     std::fs::remove_file(wire.project.path("b.wait")).expect("it is there");
     assert_eq!(child.wait().expect("an end").code(), Some(0));
-    for host in ["a", "b"] {
+    // The first, with the second and third behind it; the third again; and the fourth, if another host has changed
+    // something since it was planned: that is so for the host that was first to make a change, at least.
+    let runs = ["a", "b"].map(|host| {
         assert!(wire.project.path(&format!("made.{host}")).is_dir());
-        // The first, with the second and third behind it; the third again; and the fourth, since another host has changed
-        // something since it was planned.
         let (run, then, _) = wire.sent(host);
-        assert_eq!((run, then), (3, 0));
-    }
+        assert_eq!(then, 0);
+        run
+    });
+    assert!([[3, 3], [2, 3], [3, 2]].contains(&runs), "{runs:?}");
 }
 
 #[test]

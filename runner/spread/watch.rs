@@ -247,11 +247,12 @@ impl<'a> Watch<'a> {
         if job.status != 200 || pods.status != 200 {
             return Err(format!("the API answers {} and {}", job.status, pods.status));
         }
-        if let Some(ended) = self.stop(&job.body, &pods.body)? {
-            return Ok(Some(ended));
-        }
+        // Of pods that are told to stop, too, what they have come to is in their logs.
         self.see_pods(&pods.body);
         self.follow_logs();
+        if let Some(since) = self.stopping {
+            return self.stop(since, &job.body, &pods.body);
+        }
         if let Some(wrong) = self.see_job(&job.body) {
             return Ok(Some(Ended::Wrong(wrong)));
         }
@@ -259,17 +260,19 @@ impl<'a> Watch<'a> {
         Ok(None)
     }
 
-    /// Tells the pods to stop where the user wants that, and returns once they have.
-    fn stop(&mut self, job: &Json, pods: &Json) -> Result<Option<Ended>, String> {
-        let Some(since) = self.stopping else { return Ok(None) };
+    /// Tells the pods to stop, and returns once they have and their logs are read.
+    fn stop(&mut self, since: Instant, job: &Json, pods: &Json) -> Result<Option<Ended>, String> {
         if job["spec"]["suspend"] != true {
             self.ask("PATCH", self.job_path(), Some(json!({"spec": {"suspend": true}})))?;
             return Ok(None);
         }
         let ended = |pod: &Json| matches!(pod["status"]["phase"].as_str(), Some("Succeeded" | "Failed"));
         let at_work = pods["items"].as_array().into_iter().flatten().any(|pod| !ended(pod));
-        let logs = self.logs.iter().any(|log| log.open);
-        if (at_work || logs) && since.elapsed() < STOPPING {
+        let unread = self.logs.iter().zip(&self.state.shards).any(|(log, shard)| {
+            let ended = shard.pod.as_ref().is_some_and(|pod| pod.ended);
+            log.open || ended && !shard.is_settled() && log.reads == 0
+        });
+        if (at_work || unread) && since.elapsed() < STOPPING {
             return Ok(None);
         }
         Ok(Some(Ended::Interrupted(self.state.recap(self.started.elapsed().as_secs_f64(), true))))

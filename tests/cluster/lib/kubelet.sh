@@ -72,7 +72,7 @@ make_images() {
     bin=$(programs)
     busybox=$(static_busybox)
     shell=(--file "$busybox:/bin/busybox")
-    for tool in sh awk cat date echo env false grep id ls mkdir printf ps rm sed sleep stat test tr true wc; do
+    for tool in sh awk cat date echo env false grep id ls mkdir nc printf ps rm sed sleep stat test tr true wc; do
         shell+=(--link "busybox:/bin/$tool")
     done
     temporary=$(mktemp -d "$state/.images.XXXXXX")
