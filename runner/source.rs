@@ -231,13 +231,33 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .into_iter()
         .map(|candidate| (strsim::damerau_levenshtein(name, candidate), candidate))
         .filter(|(distance, candidate)| *distance <= 1 + candidate.chars().count().min(name.chars().count()) / 4)
-        .min()
+        // Of those as near as one another, the one that begins and ends like what was written.
+        .min_by_key(|(distance, candidate)| (*distance, std::cmp::Reverse(same_at_ends(name, candidate)), *candidate))
         .map(|(_, candidate)| candidate)
+}
+
+/// Returns how many characters two words have in common at the front and at the back.
+fn same_at_ends(one: &str, other: &str) -> usize {
+    let front = one.chars().zip(other.chars()).take_while(|(a, b)| a == b).count();
+    let back = one.chars().rev().zip(other.chars().rev()).take_while(|(a, b)| a == b).count();
+    front + back
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_nearest_name_begins_and_ends_like_what_was_written() {
+        for (written, names, meant) in [
+            ("taks", ["tags", "tasks"], Some("tasks")),
+            ("fil", ["fail", "file"], Some("file")),
+            ("strted", ["started", "restarted"], Some("started")),
+            ("nothing", ["file", "copy"], None),
+        ] {
+            assert_eq!(nearest(written, names), meant, "{written}");
+        }
+    }
 
     #[test]
     fn shows_file_line_column_and_a_caret() {

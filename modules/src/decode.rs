@@ -93,6 +93,16 @@ impl de::Error for Fault {
         Fault::new(message.to_string(), None)
     }
     #[inline(never)]
+    fn unknown_variant(found: &str, known: &'static [&'static str]) -> Fault {
+        let known: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
+        let expected = match known.as_slice() {
+            [one, other] => format!("expected {one} or {other}"),
+            [one] => format!("expected {one}"),
+            known => format!("expected one of {}", known.join(", ")),
+        };
+        Fault::new(format!("unknown value `{found}`, {expected}"), None)
+    }
+    #[inline(never)]
     fn invalid_type(found: de::Unexpected<'_>, expected: &dyn de::Expected) -> Fault {
         let found = match found {
             de::Unexpected::Seq => "a list".to_owned(),

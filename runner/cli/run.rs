@@ -69,7 +69,7 @@ pub(super) fn read(args: &RunArguments, strict: bool, given: Option<&Given>) -> 
     }
     problems.extend(loader.take_problems());
     problems.extend(variables_elsewhere(&settings.config, &folders, &plays));
-    problems.extend(plan::check(&plays, &inventory, &settings.run, strict));
+    problems.extend(plan::check(&plays, &inventory, &settings.run, &loader, strict));
     problems.extend(plan::check_files(&plays, &inventory, &settings.run, &mut loader));
     plan::sort(&mut problems);
     let (errors, warnings): (Vec<_>, Vec<_>) =

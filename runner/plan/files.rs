@@ -38,11 +38,16 @@ pub fn check(plays: &[Play], inventory: &Inventory, options: &RunOptions, loader
             sure: runs && options.start_at_task.is_none(),
             depth: 0,
             seen: HashSet::new(),
+            flushed: false,
         };
         walk.vars_files();
-        for items in [&play.handlers, &play.pre_tasks, &play.tasks, &play.post_tasks] {
-            walk.items(items);
+        walk.items(&play.pre_tasks);
+        if !play.pre_tasks.is_empty() {
+            walk.flush();
         }
+        walk.items(&play.tasks);
+        walk.flush();
+        walk.items(&play.post_tasks);
     }
     // What was read here is brought anew when a host comes to it.
     loader.take_brought();
@@ -62,6 +67,8 @@ struct Walk<'a> {
     depth: usize,
     /// Files and roles that were followed.
     seen: HashSet<String>,
+    /// Whether the handlers may have run.
+    flushed: bool,
 }
 
 /// A file that a task names.
@@ -139,7 +146,19 @@ impl Walk<'_> {
         self.writes.add(task, self.play, self.here);
         // After these a host may be gone from the play.
         let word = task.action.args.get("_raw_params").map(ToString::to_string).unwrap_or_default();
+        if name == "meta" && word.trim() == "flush_handlers" {
+            self.flush();
+        }
         self.sure &= !(name == "meta" && word.trim().starts_with("end_") || name == "fail" && sure);
+    }
+
+    /// Comes to where handlers run: what they may bring may be there from now on.
+    fn flush(&mut self) {
+        if !std::mem::replace(&mut self.flushed, true) {
+            let sure = std::mem::replace(&mut self.sure, false);
+            self.items(&self.play.handlers);
+            self.sure = sure;
+        }
     }
 
     fn file(&mut self, task: &Task, named: &Named) {

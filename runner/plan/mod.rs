@@ -15,16 +15,16 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::inventory::{Inventory, joined};
-use crate::playbook::{Item, Play};
+use crate::playbook::{Item, Loader, Play};
 use crate::source::{Diagnostic, Severity};
 
 /// Returns the mistakes and warnings in plays that are there whatever is asked of the run.
-pub fn check_plays(plays: &[Play], inventory: &Inventory, strict: bool) -> Vec<Diagnostic> {
+pub fn check_plays(plays: &[Play], inventory: &Inventory, loader: &Loader, strict: bool) -> Vec<Diagnostic> {
     let mut problems = Vec::new();
     let mut seen = HashSet::new();
     for play in plays {
         check_hosts(play, inventory, &mut problems);
-        names::check(play, strict, &mut problems);
+        names::check(play, loader, strict, &mut problems);
         seen.insert(Arc::as_ptr(&play.parent));
         for items in [&play.pre_tasks, &play.tasks, &play.post_tasks, &play.handlers] {
             tasks::check(items, &mut seen, &mut problems);
@@ -39,9 +39,10 @@ pub fn check(
     plays: &[Play],
     inventory: &Inventory,
     options: &crate::execute::RunOptions,
+    loader: &Loader,
     strict: bool,
 ) -> Vec<Diagnostic> {
-    let mut problems = check_plays(plays, inventory, strict);
+    let mut problems = check_plays(plays, inventory, loader, strict);
     problems.extend(start(plays, options));
     extras::check(plays, &options.extra_vars, &mut problems);
     if let Some(limit) = options.limit.as_deref() {

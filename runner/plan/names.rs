@@ -1,37 +1,36 @@
 //! Names that one part of a play uses for another: handlers.
 
+use std::collections::HashSet;
+use std::sync::Arc;
+
 use super::visit;
-use crate::playbook::{Item, Play};
+use crate::action::includes;
+use crate::execute::role_use;
+use crate::playbook::{Item, Loader, Parent, ParentKind, Play, Task, role, task_file};
 use crate::source::{Diagnostic, nearest};
 use crate::value::{Value, may_be_template};
 
-/// Adds a problem for every `notify` that no handler answers to. Handlers of roles that are included during the run
-/// are not known yet, so that a play with such includes is not judged. Unless `strict`, it is a warning, since a task that
+/// How deep includes are followed.
+const DEPTH_LIMIT: usize = 10;
+
+/// Adds a problem for every `notify` that no handler answers to, those of roles that are included during the run among
+/// them; a play with includes that can't be followed yet is not judged. Unless `strict`, it is a warning, since a task that
 /// never changes anything never notifies anybody: what is notified and not there fails its host.
-pub(super) fn check(play: &Play, strict: bool, problems: &mut Vec<Diagnostic>) {
-    let mut known: Vec<String> = Vec::new();
-    let mut open = false;
-    visit(&play.handlers, &mut |handler| {
-        if let Some(name) = handler.name() {
-            let name = name.value.to_string();
-            open |= may_be_template(&name);
-            known.extend(handler.role().into_iter().flat_map(|role| role.qualified(&name)));
-            known.push(name);
-        }
-        for topic in handler.listen.iter().flat_map(items) {
-            let topic = topic.to_string();
-            known.extend(handler.role().into_iter().flat_map(|role| role.qualified(&topic)));
-            known.push(topic);
-        }
-        open |= crate::action::includes(&handler.action.name);
-    });
+pub(super) fn check(play: &Play, loader: &Loader, strict: bool, problems: &mut Vec<Diagnostic>) {
     let sections: [&[Item]; 4] = [&play.pre_tasks, &play.tasks, &play.post_tasks, &play.handlers];
-    for section in sections {
-        visit(section, &mut |task| open |= &*task.action.name == "include_role");
-    }
-    if open {
+    let mut notifies = false;
+    sections.iter().for_each(|section| visit(section, &mut |task| notifies |= !task.notifies().is_empty()));
+    if !notifies {
         return;
     }
+    let mut handlers =
+        Handlers { play, loader: None, fresh: loader, seen: HashSet::new(), known: Vec::new(), open: false };
+    handlers.add(&play.handlers);
+    sections.iter().for_each(|section| handlers.bring(section, 0));
+    if handlers.open {
+        return;
+    }
+    let known = handlers.known;
     for section in sections {
         visit(section, &mut |task| {
             for name in task.notifies().iter().flat_map(items) {
@@ -51,6 +50,89 @@ pub(super) fn check(play: &Play, strict: bool, problems: &mut Vec<Diagnostic>) {
                 problems.push(problem);
             }
         });
+    }
+}
+
+/// The handlers that a play has, or comes to have.
+struct Handlers<'a> {
+    play: &'a Play,
+    fresh: &'a Loader,
+    /// Made when something has to be read.
+    loader: Option<Loader>,
+    seen: HashSet<String>,
+    /// Names and topics.
+    known: Vec<String>,
+    /// Whether there may be others.
+    open: bool,
+}
+
+impl Handlers<'_> {
+    fn add(&mut self, handlers: &[Item]) {
+        visit(handlers, &mut |handler| {
+            if let Some(name) = handler.name() {
+                let name = name.value.to_string();
+                self.open |= may_be_template(&name);
+                self.known.extend(handler.role().into_iter().flat_map(|role| role.qualified(&name)));
+                self.known.push(name);
+            }
+            for topic in handler.listen.iter().flat_map(items) {
+                let topic = topic.to_string();
+                self.known.extend(handler.role().into_iter().flat_map(|role| role.qualified(&topic)));
+                self.known.push(topic);
+            }
+            self.open |= includes(&handler.action.name);
+        });
+    }
+
+    /// Follows the includes among tasks.
+    fn bring(&mut self, tasks: &[Item], depth: usize) {
+        let mut found: Vec<Arc<Task>> = Vec::new();
+        visit(tasks, &mut |task| found.extend(includes(&task.action.name).then(|| task.clone())));
+        for task in found {
+            if self.open {
+                return;
+            }
+            self.include(&task, depth);
+        }
+    }
+
+    fn include(&mut self, task: &Task, depth: usize) {
+        let args = &task.action.args;
+        if depth == DEPTH_LIMIT || args.iter().any(|(_, value)| value.holds_template()) {
+            self.open = true;
+            return;
+        }
+        let parent =
+            Arc::new(Parent { kind: ParentKind::Include, parent: Some(task.parent.clone()), ..Parent::default() });
+        let loader = self.loader.get_or_insert_with(|| self.fresh.fresh());
+        let mut handlers = Vec::new();
+        let brought = if &*task.action.name == "include_role" {
+            let Ok(used) = role_use(args, task.action.place) else { return };
+            if !self.seen.insert(format!("{} {:?} {:?}", used.name, used.tasks_from, used.handlers_from)) {
+                return;
+            }
+            let loaded = loader.role(&used, &parent, &self.play.folder, &role::line_of(task.role()));
+            // One that is not there may be, by the time a host comes to it.
+            self.open |= loaded.roles.is_empty();
+            handlers = loaded.handlers;
+            loaded.items
+        } else {
+            let Some(name) = ["file", "_raw_params"].iter().find_map(|key| args.get(*key)) else { return };
+            let role = task.role().map(|role| role.path.clone());
+            let path = task_file(&name.to_string(), &task.file, role.as_deref(), &self.play.folder, task.is_handler);
+            let Some(path) = path else {
+                self.open = true;
+                return;
+            };
+            if !self.seen.insert(path.display().to_string()) {
+                return;
+            }
+            loader.tasks(&path, &parent, task.is_handler)
+        };
+        // Static imports of roles within it.
+        handlers.extend(loader.take_brought().handlers);
+        self.add(&handlers);
+        self.bring(&brought, depth + 1);
     }
 }
 

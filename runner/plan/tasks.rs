@@ -386,12 +386,15 @@ fn wrong_argument(task: &Task, error: &DecodeError) -> Diagnostic {
         message = message.replace("`_raw_params`, ", "").replace("`_raw_params`", "a command");
     }
     let mut problem = Diagnostic::error(place, message);
-    if error.at_key
-        && let Some(Step::Key(key)) = error.path.last()
-    {
-        problem = problem.width(key.chars().count());
-        let known: Vec<&str> = error.message.split('`').skip(3).step_by(2).collect();
-        if let Some(meant) = nearest(key, known) {
+    let mut quoted = error.message.split('`').skip(1).step_by(2);
+    let written = match error.path.last() {
+        Some(Step::Key(key)) if error.at_key => quoted.next().map(|_| key.as_str()),
+        _ if error.message.starts_with("unknown value `") => quoted.next(),
+        _ => None,
+    };
+    if let Some(written) = written {
+        problem = problem.width(written.chars().count());
+        if let Some(meant) = nearest(written, quoted) {
             problem = problem.help(format!("did you mean `{meant}`?"));
         }
     }

@@ -65,6 +65,11 @@ impl Loader {
         }
     }
 
+    /// Returns one that reads as this one does, and has read nothing: what it finds is its own.
+    pub fn fresh(&self) -> Loader {
+        Loader { playbook: self.playbook.clone(), ..Loader::new(self.options.clone()) }
+    }
+
     /// Reads a playbook with all it imports. What could be read comes back, mistakes are in [`Loader::take_problems`].
     pub fn playbook(&mut self, path: &Path) -> Vec<Play> {
         self.plays(path, &Arc::default())

@@ -21,6 +21,24 @@ error: one mistake found; nothing was run",
 }
 
 #[test]
+fn a_misspelt_value() {
+    expect(
+        "value",
+        "    - service: {name: cron, state: strted}\n",
+        "
+error: unknown value `strted`, expected one of `running`, `started`, `stopped`, `restarted`, `reloaded`
+ --> site.yml:5:36
+  |
+5 |     - service: {name: cron, state: strted}
+  |                                    ^^^^^^
+  |
+  = help: did you mean `started`?
+
+error: one mistake found; nothing was run",
+    );
+}
+
+#[test]
 fn an_argument_of_another_type() {
     expect(
         "type",
@@ -81,7 +99,7 @@ fn arguments_that_do_not_go_together_and_options_that_are_none() {
     let told: Vec<&str> = stderr.lines().filter(|line| line.starts_with("error") || line.contains("-->")).collect();
     let expected = [
         ("`vars_files` is a list of files, found a mapping", "3:15"),
-        ("unknown variant `nonsense`, expected one of", "5:13"),
+        ("unknown value `nonsense`, expected one of", "5:13"),
         ("'tgas' is not a valid attribute for a Block", "6:48"),
         ("unknown field `x`, expected one of `file`, `apply`", "7:22"),
         ("Invalid options for import_tasks: x", "8:39"),

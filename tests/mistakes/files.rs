@@ -34,6 +34,26 @@ error: 2 mistakes found; nothing was run",
     );
 }
 
+/// A handler runs after the tasks, so that nothing that they need comes from it.
+#[test]
+fn what_a_handler_brings_comes_later() {
+    let play = |tasks: &str| {
+        format!(
+            "- hosts: all\n  connection: local\n  tasks:\n{tasks}    - {{copy: {{src: absent, dest: /tmp}}}}\n  handlers:\n    - {{name: make, \
+             command: uptime}}\n"
+        )
+    };
+    for (tasks, status) in [
+        ("", 4),
+        ("    - {ping: , notify: make}\n", 4),
+        ("    - {ping: , notify: make}\n    - meta: flush_handlers\n", 0),
+    ] {
+        let project = Project::new("later", &[("site.yml", &play(tasks))]);
+        let told = project.check();
+        assert_eq!(told.0, Some(status), "{tasks}{}", told.1);
+    }
+}
+
 #[test]
 fn a_playbook_that_is_not_there() {
     expect_files("playbook", &[("other.yml", "[]\n")], &[], 1, "error: no playbook `site.yml`");

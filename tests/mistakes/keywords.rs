@@ -78,6 +78,43 @@ fn a_handler_that_is_not_there() {
 }
 
 #[test]
+fn a_handler_among_those_that_includes_bring() {
+    let play = |notify: &str, more: &str| {
+        format!(
+            "- hosts: all
+  tasks:
+    - {{include_role: {{name: web}}}}
+    - {{include_tasks: more.yml}}
+    - {{command: uptime, notify: {notify}}}
+{more}"
+        )
+    };
+    let tell = |notify: &str, more: &str| {
+        let files = [
+            ("site.yml", &*play(notify, more)),
+            ("more.yml", "- include_role: {name: proxy}\n"),
+            ("roles/web/tasks/main.yml", "- import_role: {name: certificates}\n"),
+            ("roles/web/handlers/main.yml", "- {name: restart web, command: uptime}\n"),
+            ("roles/certificates/handlers/main.yml", "- {name: reload, listen: certificates, command: uptime}\n"),
+            ("roles/proxy/handlers/main.yml", "- {name: restart proxy, command: uptime}\n"),
+        ];
+        Project::new("brought", &files).check()
+    };
+    for known in ["restart web", "certificates", "restart proxy", "'web : restart web'"] {
+        let (status, stderr) = tell(known, "");
+        assert_eq!(status, Some(0), "{known}: {stderr}");
+    }
+    let (status, stderr) = tell("restart prox", "");
+    assert_eq!(status, Some(4), "{stderr}");
+    assert!(stderr.contains("site.yml:5:33") && stderr.contains("did you mean `restart proxy`?"), "{stderr}");
+    // What is not known yet may have it.
+    for open in ["    - include_role: {name: '{{ role }}'}\n", "    - {include_tasks: '{{ tasks }}'}\n"] {
+        let (status, stderr) = tell("restart prox", open);
+        assert_eq!(status, Some(0), "{open}: {stderr}");
+    }
+}
+
+#[test]
 fn words_that_a_keyword_does_not_have() {
     expect(
         "words",

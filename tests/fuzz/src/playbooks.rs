@@ -82,7 +82,7 @@ fn playbook(input: &[u8]) {
     let plays = loader.carried(Path::new("playbook.yml"), text);
     let problems = loader.take_problems();
     told(&problems);
-    told(&plan::check_plays(&plays, &Inventory::new(), false));
+    told(&plan::check_plays(&plays, &Inventory::new(), &loader, false));
 }
 
 fn vault(input: &[u8]) {
