@@ -236,11 +236,11 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
-/// Returns how many characters two words have in common at the front and at the back.
+/// Returns how much two words have in common at the front, which counts twice, and at the back.
 fn same_at_ends(one: &str, other: &str) -> usize {
     let front = one.chars().zip(other.chars()).take_while(|(a, b)| a == b).count();
     let back = one.chars().rev().zip(other.chars().rev()).take_while(|(a, b)| a == b).count();
-    front + back
+    2 * front + back
 }
 
 #[cfg(test)]

@@ -445,6 +445,24 @@ fn wherever_a_line_is_cut_hosts_have_done_what_is_told_of_them() {
     assert!(lost > 24, "cut {lost} times");
 }
 
+/// More is sent than a pipe holds, so that the runner is still sending when the line breaks.
+#[test]
+fn what_was_answered_before_a_line_broke_is_told() {
+    let wire = Wire::new(&["a"]);
+    wire.project.write("a.cut", "20000");
+    let home = wire.project.folder.path().display().to_string();
+    let long = "x".repeat(8000);
+    let tasks: String = (1..=20).fold(String::new(), |text, number| {
+        text + &format!("    - shell: 'echo {number} >> {home}/log; : {long}'\n")
+    });
+    let ran = wire.run(&format!("- hosts: all\n  gather_facts: false\n  tasks:\n{tasks}"), Some("safe"));
+    assert_eq!(ran.code, 4, "{}", ran.stderr);
+    let done = wire.text("log").lines().count();
+    assert!((1..=4).contains(&done), "{done}");
+    let told = format!("a                          : ok={done}    changed={done}    unreachable=1 ");
+    assert!(ran.stdout.contains(&told), "{done} done:\n{}", ran.stdout.replace(&long, "…"));
+}
+
 /// Numbers from a seed: xorshift64.
 struct Random(u64);
 

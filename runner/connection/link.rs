@@ -18,6 +18,8 @@ use super::session::Statistics;
 const SLACK: Duration = Duration::from_secs(30);
 /// How much is read at a time of what an agent says: most answers come whole.
 const READ_BYTES: usize = 4 << 10;
+/// How long an agent that can't be written to any more may take to say what it has done.
+const LAST_WORDS: Duration = Duration::from_secs(5);
 /// How old what an agent planned ahead may be when its turn comes.
 const FRESH: Duration = Duration::from_secs(5);
 
@@ -203,11 +205,18 @@ impl Link {
             frames.extend(wire::message_frame(&Outgoing::Plan(&task)).map_err(Fault::Task)?);
             self.planned.push_back(Planned { task, changes: plans.changes, since: Instant::now(), answer: None });
         }
-        self.send(&frames, silence)?;
+        let broken = self.send(&frames, silence).err();
+        let silence = match &broken {
+            Some(Fault::Stream(error)) if error.kind() != io::ErrorKind::TimedOut => silence.min(LAST_WORDS),
+            Some(_) => Duration::ZERO,
+            None => silence,
+        };
         self.statistics.frames_sent += (count + sent) as u64;
         self.owed += count;
         self.statistics.round_trips += 1;
-        let result = self.answer(task.id, task.timeout_s, contents, alive, silence)?;
+        // The agent may have had this task before the line broke, and have answered.
+        let answer = self.answer(task.id, task.timeout_s, contents, alive, silence);
+        let result = answer.map_err(|fault| broken.unwrap_or(fault))?;
         // What was sent before this and was not asked for by now never will be.
         let before = self.planned.len() - sent;
         self.planned.drain(..before);
