@@ -42,6 +42,7 @@ process_end() {
         rm -f "$state/run/$1"
         return 0
     }
+    : >"$state/run/.$1"
     kill -TERM "$pid" 2>/dev/null || true
     for ((tenths = 0; tenths < polite_limit + kill_limit; tenths++)); do
         process_pid "$1" >/dev/null || break
@@ -49,7 +50,7 @@ process_end() {
         sleep 0.1
     done
     process_pid "$1" >/dev/null && die "process $pid (\`$1\`) does not end"
-    rm -f "$state/run/$1"
+    rm -f "$state/run/$1" "$state/run/.$1"
 }
 
 # await SECONDS WHAT COMMAND...: runs a command until it succeeds, for so long at most.
@@ -64,12 +65,13 @@ await() {
     done
 }
 
-# Tells whether each process that was started still runs; prints the last words of one that doesn't.
+# Tells whether each process that was started still runs, but for those that are being ended; prints the last words of
+# one that doesn't.
 all_alive() {
     local file name
     for file in "$state/run"/*; do
-        [[ -e $file ]] || continue
         name=${file##*/}
+        [[ -e $file && ! -e $state/run/.$name ]] || continue
         process_pid "$name" >/dev/null && continue
         say "error: \`$name\` has ended; the end of \`$state/logs/$name.log\`:"
         tail -n 5 "$state/logs/$name.log" >&2
