@@ -147,7 +147,6 @@ super::diagnoses! {
             "no runtime for nvidia is configured",
             "RuntimeHandler \"nvidia\" not supported",
             "failed to find runtime handler nvidia",
-            "unknown or invalid runtime name: nvidia",
         ],
         issues: &[
             "NVIDIA/gpu-operator#730",
@@ -220,10 +219,15 @@ super::diagnoses! {
         severity: Severity::Error,
         owner: Owner::Host,
         what: "the node's containers run through Docker",
-        why: "gpu.yml configures containerd, not Docker",
+        why: "gpu.yml configures containerd, through which pods run since Kubernetes 1.24; Docker has runtimes of its own",
         fix: "move the node to containerd, or configure Docker by hand: `nvidia-ctk runtime configure --runtime=docker --set-as-default`",
         step: None,
-        says: &["could not select device driver \"nvidia\" with capabilities", "could not select device driver \"\" with capabilities: [[gpu]]"],
+        says: &[
+            "could not select device driver \"nvidia\" with capabilities",
+            "could not select device driver \"\" with capabilities: [[gpu]]",
+            "unknown or invalid runtime name: nvidia",
+            "Unknown runtime specified nvidia",
+        ],
         issues: &["NVIDIA/nvidia-container-toolkit#378"],
     }
     RESTARTS {

@@ -1,9 +1,11 @@
 //! One task on one host for one item: conditions, arguments, the action, and what the result means.
 
+mod arguments;
+mod request;
+
 use std::cell::RefCell;
-use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use kubeon_modules::wire;
 
@@ -11,12 +13,11 @@ use super::ahead::{self, Coming, Planned};
 use super::reach::{self, Reach, truth};
 use super::{PlayRun, World};
 use crate::action::{self, Failure};
-use crate::connection::{Answered, Contents, Plans};
+use crate::connection::Contents;
 use crate::playbook::{Keyword, Task};
 use crate::report::{Event, Status, TaskInfo};
 use crate::template::{Templar, TemplateError};
 use crate::value::{Map, Value};
-use crate::vars::alike::Told;
 
 /// A task's own tries when it has `until` and does not say how many.
 const DEFAULT_RETRIES: u64 = 3;
@@ -363,96 +364,6 @@ impl ItemRun<'_> {
         }
     }
 
-    /// Renders the action's arguments over the defaults that `module_defaults` gives.
-    fn arguments(&self) -> Result<Map, Failure> {
-        let call = &self.task.action;
-        if action::takes_raw(&call.name) {
-            return self.with_variable_params((*call.args).clone());
-        }
-        let mut args = self.module_defaults(&call.name)?;
-        let own = match self.templar.value(&Value::Map(call.args.clone()))? {
-            Value::Map(map) => Arc::unwrap_or_clone(map),
-            _ => Map::new(),
-        };
-        args.extend(self.with_variable_params(own)?);
-        Ok(without_omitted(args))
-    }
-
-    /// Puts arguments that come whole from a template, as in `debug: "{{ arguments }}"`, beneath those given by name.
-    fn with_variable_params(&self, mut own: Map) -> Result<Map, Failure> {
-        let Some(more) = own.remove("_variable_params") else { return Ok(own) };
-        match self.templar.value(&more)? {
-            Value::Map(map) => {
-                for (key, value) in &*map {
-                    if own.get_key(key).is_none() {
-                        own.insert(key.clone(), value.clone());
-                    }
-                }
-                Ok(own)
-            }
-            Value::Omit | Value::Null => Ok(own),
-            other => Err(Failure::message(format!("arguments must be a mapping, and `{other}` is {}", other.kind()))),
-        }
-    }
-
-    fn module_defaults(&self, name: &str) -> Result<Map, Failure> {
-        let mut defaults = Map::new();
-        let parents: Vec<_> = self.task.parents().collect();
-        let settings = parents.iter().rev().filter_map(|parent| parent.keywords.get(Keyword::ModuleDefaults));
-        for setting in settings.chain(self.task.keywords.get(Keyword::ModuleDefaults)) {
-            let lists = match &setting.value {
-                Value::List(items) => items.to_vec(),
-                one => vec![one.clone()],
-            };
-            for list in lists {
-                for (key, value) in list.as_map().map(|map| (**map).clone()).unwrap_or_default() {
-                    let key = key.to_string();
-                    let is_meant = match &self.task.action.foreign {
-                        Some(_) => key == self.task.action.written,
-                        None => action::canonical(&key) == Some(name),
-                    };
-                    if is_meant && let Value::Map(map) = self.templar.value(&value)? {
-                        defaults.extend((*map).clone());
-                    }
-                }
-            }
-        }
-        Ok(defaults)
-    }
-
-    /// Returns the task's environment, outermost first.
-    fn environment(&self) -> Result<BTreeMap<String, String>, Failure> {
-        let gathers = matches!(&*self.task.action.name, "gather_facts" | "setup");
-        let mut environment = BTreeMap::new();
-        let parents: Vec<_> = self.task.parents().collect();
-        let settings = parents.iter().rev().filter_map(|parent| parent.keywords.get(Keyword::Environment));
-        for setting in settings.chain(self.task.keywords.get(Keyword::Environment)) {
-            let lists = match &setting.value {
-                Value::Str(_) => match self.templar.value(&setting.value)? {
-                    Value::List(items) => items.to_vec(),
-                    one => vec![one],
-                },
-                Value::List(items) => items.to_vec(),
-                one => vec![one.clone()],
-            };
-            for list in lists {
-                let list = if list.as_map().is_some() { list } else { self.templar.value(&list)? };
-                for (key, value) in list.as_map().map(|map| (**map).clone()).unwrap_or_default() {
-                    match self.templar.value(&value) {
-                        Ok(Value::Omit) => {}
-                        Ok(value) => {
-                            environment.insert(self.templar.text(&key)?, value.to_string());
-                        }
-                        // Facts about the environment can't be there before they are gathered.
-                        Err(error) if gathers && error.undefined.is_some() && error.message.contains("env") => {}
-                        Err(error) => return Err(error.into()),
-                    }
-                }
-            }
-        }
-        Ok(environment)
-    }
-
     /// Tells that the task lives.
     pub fn alive(&self, line: &str) {
         if !line.is_empty() {
@@ -462,111 +373,6 @@ impl ItemRun<'_> {
         if self.world.is_interrupted() {
             self.world.sent.stop_all();
         }
-    }
-
-    /// Runs a module over the task's connection, apart from it where the task has `async`.
-    fn module(&self, name: &str, args: &Map, contents: &Contents) -> Result<Map, Failure> {
-        let limit = match self.keyword(Keyword::Timeout)? {
-            Some(_) => Some(self.number(Keyword::Timeout, 0.0).map_err(Failure::message)?).filter(|limit| *limit > 0.0),
-            None => self.world.options.connect.task_timeout.map(|limit| limit.as_secs_f64()),
-        };
-        let mut request = wire::Task {
-            id: self.world.next_id(),
-            module: name.to_owned(),
-            args: args.to_json(),
-            check: self.check,
-            diff: self.diff,
-            environment: self.environment()?,
-            timeout_s: limit,
-            job: None,
-        };
-        let seconds = self.number(Keyword::Async, 0.0).map_err(Failure::message)?;
-        if seconds > 0.0 && !self.check {
-            let job = format!("j{}.{}", request.id, std::process::id());
-            request.job = Some(job.clone());
-            request.timeout_s = Some(seconds);
-            let started = self.send(&request, contents)?;
-            let poll = self.number(Keyword::Poll, self.world.options.poll_s).map_err(Failure::message)?;
-            return if poll > 0.0 { self.follow_job(&job, seconds, poll) } else { Ok(started) };
-        }
-        self.send(&request, contents)
-    }
-
-    fn send(&self, request: &wire::Task, contents: &Contents) -> Result<Map, Failure> {
-        let next = match self.sending {
-            Sending::Now(next) => next,
-            Sending::Planning(slot) => {
-                if contents.is_empty() && request.job.is_none() {
-                    slot.replace(Some(request.clone()));
-                }
-                return Err(Failure::message("its turn has not come"));
-            }
-        };
-        let (world, reach) = (self.world, self.reach());
-        let become_ = reach.become_.as_ref();
-        let mut tasks = if next.then.is_empty() { VecDeque::new() } else { ahead::plan(self, &next.then) };
-        let mut behind = Vec::new();
-        for (_, planned) in &mut tasks {
-            if let Planned::Asked(asked) = planned {
-                behind.extend(asked.ahead.take_frame());
-            }
-        }
-        let count = tasks.iter().filter(|(_, planned)| matches!(planned, Planned::Asked(_))).count();
-        let may_plan = ahead::may_plan(world) && contents.is_empty() && request.job.is_none();
-        // What others change at the same time would make plans behind it worthless.
-        let leads = count == 0 && (next.alone || ahead::is_plannable_module(&request.module));
-        let answer = world.connections.borrowed(&reach.target, |connection| {
-            let alive = |line: &str| self.alive(line);
-            let changes = world.changes();
-            if may_plan && let Some(foreseen) = connection.foreseen(become_, request, changes, &alive)? {
-                return Ok((foreseen, false));
-            }
-            let most = if leads { connection.most_plans() } else { 0 };
-            let plans = Plans { tasks: ahead::foresee(self, request, next, most), changes };
-            let answered = connection.run_as::<Told>(become_, request, (count, &behind), plans, contents, &alive)?;
-            if ahead::is_plannable_module(&request.module) {
-                connection.note_plan(answered.looked);
-            }
-            if !ahead::is_harmless(&request.module, answered.looked) {
-                connection.keep_planned(become_, world.note_change());
-            }
-            Ok((answered, true))
-        });
-        let ((Answered { result: Told(result), .. }, is_sent), connection) =
-            answer.map_err(|error| Failure::Unreachable(error.message))?;
-        if is_sent && count > 0 && ahead::went_well(&result) {
-            world.sent.keep(self.host, connection, tasks);
-        } else {
-            world.connections.give_back(&reach.target, connection);
-        }
-        Ok(result)
-    }
-
-    /// Asks for a job's end until it has come or its time is up.
-    fn follow_job(&self, job: &str, seconds: f64, poll: f64) -> Result<Map, Failure> {
-        let end = Instant::now() + Duration::from_secs_f64(seconds);
-        loop {
-            self.world.sleep(Duration::from_secs_f64(poll));
-            let result = self.ask_job(job, "status")?;
-            if result.get("finished").is_some_and(|finished| truth(finished) && *finished != Value::Int(0)) {
-                // Nobody asks for it again, and what it returned may be secret.
-                self.ask_job(job, "cleanup").ok();
-                return Ok(result);
-            }
-            if Instant::now() > end || self.world.is_interrupted() {
-                return Err(Failure::message(format!("the task was not done within its {seconds} s")));
-            }
-        }
-    }
-
-    fn ask_job(&self, job: &str, mode: &str) -> Result<Map, Failure> {
-        let request = wire::Task {
-            id: self.world.next_id(),
-            module: "async_status".to_owned(),
-            args: [("jid".to_owned(), job.into()), ("mode".to_owned(), mode.into())].into_iter().collect(),
-            ..wire::Task::default()
-        };
-        self.send(&request, &Contents::default())
     }
 }
 
@@ -593,9 +399,4 @@ fn without_secrets(args: Map) -> Map {
         (key, if hide { Value::from(HIDDEN) } else { value })
     };
     args.into_iter().map(shown).collect()
-}
-
-/// Leaves out what `omit` stands for.
-fn without_omitted(map: Map) -> Map {
-    map.into_iter().filter(|(_, value)| !matches!(value, Value::Omit)).collect()
 }
