@@ -452,9 +452,8 @@ fn what_was_answered_before_a_line_broke_is_told() {
     wire.project.write("a.cut", "20000");
     let home = wire.project.folder.path().display().to_string();
     let long = "x".repeat(8000);
-    let tasks: String = (1..=20).fold(String::new(), |text, number| {
-        text + &format!("    - shell: 'echo {number} >> {home}/log; : {long}'\n")
-    });
+    let tasks: String = (1..=20)
+        .fold(String::new(), |text, number| text + &format!("    - shell: 'echo {number} >> {home}/log; : {long}'\n"));
     let ran = wire.run(&format!("- hosts: all\n  gather_facts: false\n  tasks:\n{tasks}"), Some("safe"));
     assert_eq!(ran.code, 4, "{}", ran.stderr);
     let done = wire.text("log").lines().count();

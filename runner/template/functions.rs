@@ -8,7 +8,8 @@ use super::ast::{For, Macro, Node};
 use super::call::{Arguments, Call, Callable, callable};
 use super::evaluate::{Code, Evaluator, Scope};
 use super::filters::time;
-use super::live::{Entries, Live, Result, Undefined};
+use super::live::{Entries, Live, Result};
+use super::undefined::Undefined;
 use super::{lookups, python};
 use crate::value::Value;
 

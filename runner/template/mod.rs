@@ -29,6 +29,7 @@ mod regex;
 mod signs;
 mod sorting;
 mod tests;
+mod undefined;
 mod versions;
 
 use std::collections::HashMap;

@@ -6,7 +6,8 @@ use crate::source::{Place, nearest};
 use crate::template::call::{Arguments, Call, Filter, callable};
 use crate::template::error::TemplateError;
 use crate::template::functions::special_attribute;
-use crate::template::live::{Live, Result, Undefined};
+use crate::template::live::{Live, Result};
+use crate::template::undefined::Undefined;
 use crate::template::{filters, live, tests};
 use crate::value::{Str, Value};
 

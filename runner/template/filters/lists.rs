@@ -2,7 +2,8 @@
 
 use super::choose::by_attribute;
 use crate::template::call::{Call, Filter, callable};
-use crate::template::live::{Live, Result, Undefined};
+use crate::template::live::{Live, Result};
+use crate::template::undefined::Undefined;
 use crate::template::{operators, sorting};
 use crate::value::Value;
 

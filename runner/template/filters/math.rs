@@ -5,8 +5,9 @@ use std::cmp::Ordering;
 use super::choose::by_attribute;
 use crate::template::ast::Binary;
 use crate::template::call::{Call, Filter, callable};
-use crate::template::live::{Live, Result, Undefined};
+use crate::template::live::{Live, Result};
 use crate::template::operators;
+use crate::template::undefined::Undefined;
 use crate::value::Value;
 
 pub(super) const FILTERS: &[Filter] = &[

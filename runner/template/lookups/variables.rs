@@ -7,8 +7,9 @@ use crate::config;
 use crate::source::nearest;
 use crate::template::call::{Call, Lookup, callable};
 use crate::template::filters::paths::matches;
-use crate::template::live::{Live, Result, Undefined, settled};
+use crate::template::live::{Live, Result, settled};
 use crate::template::regex;
+use crate::template::undefined::Undefined;
 use crate::value::Value;
 
 pub(super) const LOOKUPS: &[Lookup] = &[

@@ -3,7 +3,8 @@
 
 use crate::template::call::{Arguments, Call, Filter, callable};
 use crate::template::filters::data::nice_json;
-use crate::template::live::{Live, Result, Undefined};
+use crate::template::live::{Live, Result};
+use crate::template::undefined::Undefined;
 use crate::template::{operators, tests};
 use crate::value::{Map, Value};
 
