@@ -82,6 +82,8 @@ impl User {
 impl Drop for User {
     fn drop(&mut self) {
         let _one_at_a_time = ACCOUNTS.lock();
+        // Sessions that are not over yet; that there are none is as good.
+        Command::new("pkill").args(["-KILL", "-u", &self.name]).output().ok();
         Command::new("userdel").args(["--remove", "--force", &self.name]).output().ok();
         for place in ["/var/tmp", "/tmp", "/dev/shm"] {
             // The number is not known any more; whatever has lost its owner here was this user's.

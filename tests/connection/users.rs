@@ -280,5 +280,4 @@ fn a_method_that_hangs_is_given_up() {
             assert_eq!(user_of(&mut connection, None), user.name);
         }
     }
-    must("pkill", &["-KILL", "-u", &user.name]);
 }
