@@ -117,7 +117,7 @@ impl Handlers<'_> {
             handlers = loaded.handlers;
             loaded.items
         } else {
-            let Some(name) = ["file", "_raw_params"].iter().find_map(|key| args.get(*key)) else { return };
+            let Some(name) = ["file", "_raw_params"].iter().find_map(|key| args.get(key)) else { return };
             let role = task.role().map(|role| role.path.clone());
             let path = task_file(&name.to_string(), &task.file, role.as_deref(), &self.play.folder, task.is_handler);
             let Some(path) = path else {
