@@ -95,12 +95,7 @@ impl de::Error for Fault {
     #[inline(never)]
     fn unknown_variant(found: &str, known: &'static [&'static str]) -> Fault {
         let known: Vec<String> = known.iter().map(|name| format!("`{name}`")).collect();
-        let expected = match known.as_slice() {
-            [one, other] => format!("expected {one} or {other}"),
-            [one] => format!("expected {one}"),
-            known => format!("expected one of {}", known.join(", ")),
-        };
-        Fault::new(format!("unknown value `{found}`, {expected}"), None)
+        Fault::new(format!("unknown value `{found}`, {}", arguments::expected(&known)), None)
     }
     #[inline(never)]
     fn invalid_type(found: de::Unexpected<'_>, expected: &dyn de::Expected) -> Fault {

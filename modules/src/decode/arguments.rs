@@ -124,16 +124,20 @@ fn add_names(rows: &[Row], names: &mut Vec<String>) {
     }
 }
 
-fn unknown(key: &str, rows: &[Row]) -> Fault {
-    let mut names = Vec::new();
-    add_names(rows, &mut names);
-    let expected = match names.as_slice() {
+/// Tells which names there are, each in backticks.
+pub(super) fn expected(names: &[String]) -> String {
+    match names {
         [] => "there are no fields".to_owned(),
         [name] => format!("expected {name}"),
         [one, other] => format!("expected {one} or {other}"),
         names => format!("expected one of {}", names.join(", ")),
-    };
-    Fault::new(format!("unknown field `{key}`, {expected}"), None).at_key(key)
+    }
+}
+
+fn unknown(key: &str, rows: &[Row]) -> Fault {
+    let mut names = Vec::new();
+    add_names(rows, &mut names);
+    Fault::new(format!("unknown field `{key}`, {}", expected(&names)), None).at_key(key)
 }
 
 /// Decodes a module's arguments.
