@@ -64,6 +64,8 @@ pub(super) struct Link {
     planned: VecDeque<Planned>,
     /// How many of these were not asked for.
     pub wasted: usize,
+    /// Why nothing can be sent any more. What the agent has answered by then is taken in all the same.
+    broken: Option<io::Error>,
     pub statistics: Statistics,
 }
 
@@ -158,24 +160,34 @@ fn disorder(message: String) -> Fault {
 impl Link {
     pub fn new(pipe: Box<dyn Pipe>, early: Vec<u8>, stop: Option<Arc<AtomicBool>>) -> Link {
         let (planned, statistics) = (VecDeque::new(), Statistics::default());
-        Link { pipe, early, owed: 0, stop, stopped: false, planned, wasted: 0, statistics }
+        Link { pipe, early, owed: 0, stop, stopped: false, planned, wasted: 0, broken: None, statistics }
     }
 
-    pub fn send(&mut self, frame: &[u8], silence: Duration) -> Result<(), Fault> {
+    /// Sends a frame. Where that fails, it is told by what is next received in vain.
+    pub fn send(&mut self, frame: &[u8], silence: Duration) {
         // The limit is for each piece: a large frame on a slow line takes longer in all.
         for piece in frame.chunks(wire::PIECE_BYTES) {
-            self.pipe.write(piece, Instant::now() + silence).map_err(Fault::Stream)?;
+            if self.broken.is_none() {
+                self.broken = self.pipe.write(piece, Instant::now() + silence).err();
+            }
         }
-        self.statistics.frames_sent += 1;
-        self.statistics.bytes_sent += frame.len() as u64;
-        Ok(())
+        if self.broken.is_none() {
+            self.statistics.frames_sent += 1;
+            self.statistics.bytes_sent += frame.len() as u64;
+        }
     }
 
     fn receive(&mut self, silence: Duration) -> Result<Frame, Fault> {
+        let silence = match &self.broken {
+            Some(error) if error.kind() == io::ErrorKind::TimedOut => Duration::ZERO,
+            Some(_) => silence.min(LAST_WORDS),
+            None => silence,
+        };
+        let closed = || io::Error::new(io::ErrorKind::UnexpectedEof, "the connection was closed");
         let frame = wire::read_frame(&mut Patient { link: self, silence });
-        let frame: Frame = frame
-            .map_err(Fault::Stream)?
-            .ok_or_else(|| Fault::Stream(io::Error::new(io::ErrorKind::UnexpectedEof, "the connection was closed")))?;
+        let frame = frame
+            .and_then(|frame| frame.ok_or_else(closed))
+            .map_err(|error| Fault::Stream(self.broken.take().unwrap_or(error)))?;
         self.statistics.frames_received += 1;
         Ok(frame)
     }
@@ -205,18 +217,11 @@ impl Link {
             frames.extend(wire::message_frame(&Outgoing::Plan(&task)).map_err(Fault::Task)?);
             self.planned.push_back(Planned { task, changes: plans.changes, since: Instant::now(), answer: None });
         }
-        let broken = self.send(&frames, silence).err();
-        let silence = match &broken {
-            Some(Fault::Stream(error)) if error.kind() != io::ErrorKind::TimedOut => silence.min(LAST_WORDS),
-            Some(_) => Duration::ZERO,
-            None => silence,
-        };
+        self.send(&frames, silence);
         self.statistics.frames_sent += (count + sent) as u64;
         self.owed += count;
         self.statistics.round_trips += 1;
-        // The agent may have had this task before the line broke, and have answered.
-        let answer = self.answer(task.id, task.timeout_s, contents, alive, silence);
-        let result = answer.map_err(|fault| broken.unwrap_or(fault))?;
+        let result = self.answer(task.id, task.timeout_s, contents, alive, silence)?;
         // What was sent before this and was not asked for by now never will be.
         let before = self.planned.len() - sent;
         self.planned.drain(..before);
@@ -301,7 +306,7 @@ impl Link {
                 Incoming::Alive { line, at_ms } => {
                     self.statistics.signs_of_life += 1;
                     alive(&line);
-                    self.answer_life(at_ms, silence)?;
+                    self.answer_life(at_ms, silence);
                     if limit.is_some_and(|limit| Instant::now() > limit) {
                         return Err(Fault::Overdue);
                     }
@@ -311,37 +316,43 @@ impl Link {
     }
 
     /// Lets the agent go on with what was sent ahead, or not any more.
-    fn answer_life(&mut self, at_ms: u64, silence: Duration) -> Result<(), Fault> {
+    fn answer_life(&mut self, at_ms: u64, silence: Duration) {
         if self.owed == 0 || self.stopped {
-            return Ok(());
+            return;
         }
         let asked_to_stop = self.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed));
         self.stopped = asked_to_stop;
-        self.send(&if asked_to_stop { wire::stop_frame() } else { wire::here_frame(at_ms) }, silence)
+        self.send(&if asked_to_stop { wire::stop_frame() } else { wire::here_frame(at_ms) }, silence);
     }
 
     /// Sends content that the agent asked for.
     fn supply(&mut self, sha256: &str, contents: &Contents, silence: Duration) -> Result<(), Fault> {
         self.statistics.round_trips += 1;
-        let missing = |message: String| wire::message_frame(&wire::Request::Missing { message }).map_err(Fault::Stream);
-        let mut source = match contents.open(sha256) {
-            Some(Ok(source)) => source,
-            Some(Err(error)) => return self.send(&missing(error.to_string())?, silence),
-            None => return self.send(&missing(format!("nothing here has the SHA-256 {sha256}"))?, silence),
-        };
+        if let Err(message) = self.supply_pieces(sha256, contents, silence) {
+            let missing = wire::message_frame(&wire::Request::Missing { message }).map_err(Fault::Stream)?;
+            self.send(&missing, silence);
+        }
+        Ok(())
+    }
+
+    /// Sends content piece by piece, and returns why it is not there, or not whole.
+    fn supply_pieces(&mut self, sha256: &str, contents: &Contents, silence: Duration) -> Result<(), String> {
+        let source = contents.open(sha256).ok_or_else(|| format!("nothing here has the SHA-256 {sha256}"))?;
+        let mut source = source.map_err(|error| error.to_string())?;
         let mut buffer = vec![0; wire::PIECE_BYTES];
-        loop {
+        while self.broken.is_none() {
             let count = match source.read(&mut buffer) {
                 Ok(count) => count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 // In the midst of content there is no taking back but to say so.
-                Err(error) => return self.send(&missing(format!("read it here: {error}"))?, silence),
+                Err(error) => return Err(format!("read it here: {error}")),
             };
-            let frame = wire::piece_frame(&buffer[..count]).map_err(Fault::Stream)?;
-            self.send(&frame, silence)?;
+            let frame = wire::piece_frame(&buffer[..count]).map_err(|error| error.to_string())?;
+            self.send(&frame, silence);
             if count == 0 {
-                return Ok(());
+                break;
             }
         }
+        Ok(())
     }
 }

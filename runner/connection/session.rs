@@ -229,7 +229,7 @@ impl Connection {
         let silence = self.target.silence_timeout;
         if let Some(link) = self.agents.get_mut(&become_) {
             // A host that is gone is noticed when the answers are due.
-            link.send(&wire::stop_frame(), silence).ok();
+            link.send(&wire::stop_frame(), silence);
         }
     }
 
