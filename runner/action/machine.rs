@@ -32,8 +32,7 @@ pub(super) fn raw(run: &ItemRun<'_>, args: &Map) -> Result<Map, Failure> {
     let output = run
         .world
         .connections
-        .with(&reach.target, |connection| connection.raw(reach.become_.as_ref(), &command, None, None))
-        .map_err(|error| Failure::Unreachable(error.message))?;
+        .with(&reach.target, |connection| connection.raw(reach.become_.as_ref(), &command, None, None))?;
     result.insert("changed", true);
     result.insert("rc", Value::Int(i64::from(output.rc)));
     result.insert("stdout", output.stdout);
@@ -141,14 +140,16 @@ pub(super) fn reboot(run: &ItemRun<'_>, args: &Map) -> Result<Map, Failure> {
     run.world.connections.close(&run.reach().target);
     run.world.sleep(seconds(delay));
     loop {
-        match before.has_changed(run, &asked) {
+        // A host that is half up refuses this and that.
+        let last = match before.has_changed(run, &asked) {
             Ok(true) => break,
-            Ok(false) | Err(Failure::Unreachable(_)) => run.alive("waiting for the host to come back"),
-            Err(other) => return Err(other),
-        }
+            Ok(false) => String::new(),
+            Err(failure) => format!(": {}", failure.reason()),
+        };
+        run.alive("waiting for the host to come back");
         if Instant::now() >= end || run.world.is_interrupted() {
             let waited = started.elapsed().as_secs();
-            return Err(Failure::message(format!("the host has not come back within {waited} s of its reboot")));
+            return Err(Failure::message(format!("the host has not come back within {waited} s of its reboot{last}")));
         }
         run.world.connections.close(&run.reach().target);
         run.world.sleep(Duration::from_secs(1));

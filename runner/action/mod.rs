@@ -15,7 +15,7 @@ use schemars::generate::SchemaSettings;
 
 pub use variables::candidates;
 
-use crate::connection::Contents;
+use crate::connection::{Contents, Unreachable, UnreachableKind};
 use crate::execute::{self, ItemRun};
 use crate::playbook::ActionCall;
 use crate::template::TemplateError;
@@ -37,6 +37,32 @@ impl Failure {
         result.insert("changed", false);
         result.insert("msg", message.into());
         Failure::Failed(Box::new(result))
+    }
+
+    /// Returns why it failed, in words.
+    fn reason(&self) -> String {
+        match self {
+            Failure::Failed(result) => result.get("msg").map(ToString::to_string).unwrap_or_default(),
+            Failure::Unreachable(message) => message.clone(),
+            Failure::Template(error) => error.message.clone(),
+        }
+    }
+}
+
+impl From<Unreachable> for Failure {
+    /// A host that can be reached, where its user may not become the other one, has failed the task.
+    fn from(unreachable: Unreachable) -> Failure {
+        match unreachable.kind {
+            UnreachableKind::Become => Failure::message(unreachable.message),
+            UnreachableKind::Resolve
+            | UnreachableKind::Connect
+            | UnreachableKind::HostKey
+            | UnreachableKind::Authentication
+            | UnreachableKind::Agent
+            | UnreachableKind::Lost
+            | UnreachableKind::Silent
+            | UnreachableKind::Configuration => Failure::Unreachable(unreachable.message),
+        }
     }
 }
 

@@ -42,7 +42,7 @@ pub(super) fn synchronize(run: &ItemRun<'_>, args: &Map) -> Result<Map, Failure>
     if args.get("set_remote_user").is_some_and(|wanted| !execute::truth(wanted)) {
         far.target.user = None;
     }
-    let shell = shell_to(&far.target).map_err(|error| Failure::Unreachable(error.message))?;
+    let shell = shell_to(&far.target)?;
     let mut args = args;
     let end = if is_pull(&args) { "src" } else { "dest" };
     let path = text(&args, end).unwrap_or_default();

@@ -97,15 +97,16 @@ impl Known {
             return Ok(());
         }
         let line = format!("{} {kind} {}", self.name, STANDARD.encode(key));
-        let accept = format!("echo '{line}' >> {}", self.home.display());
+        let accept = format!("echo '{line}' >> {}", shell_words::quote(&self.home.to_string_lossy()));
         if let Some(old) = keys.iter().find(|entry| entry.kind == kind).or(keys.first()) {
-            let name = &self.name;
+            let path = shell_words::quote(&old.path.to_string_lossy()).into_owned();
             return Err(format!(
                 "the host's key has changed, or someone else answers in its place: it shows {kind} {fingerprint}, \
-                 {} has another ({}); when the change is right, remove the old one with `ssh-keygen -R '{name}'` and \
-                 accept the new one with `{accept}`",
+                 {} has another ({}); when the change is right, remove the old one with \
+                 `ssh-keygen -f {path} -R '{}'` and accept the new one with `{accept}`",
                 old.place(),
                 old.described(),
+                self.name,
             ));
         }
         if accept_new {

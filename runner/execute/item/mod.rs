@@ -126,7 +126,7 @@ impl ItemRun<'_> {
             Ok(Some(result)) => Ok(result),
             // It was not executed: it is done now, as any other.
             Ok(None) => return None,
-            Err(error) => Err(Failure::Unreachable(error.message)),
+            Err(error) => Err(error.into()),
         };
         (self.check, self.diff, self.reach) = (asked.check, asked.diff, Some(asked.reach));
         Some(self.ended(acted, asked.given))

@@ -83,8 +83,7 @@ impl ItemRun<'_> {
             }
             Ok((answered, true))
         });
-        let ((Answered { result: Told(result), .. }, is_sent), connection) =
-            answer.map_err(|error| Failure::Unreachable(error.message))?;
+        let ((Answered { result: Told(result), .. }, is_sent), connection) = answer?;
         if is_sent && count > 0 && ahead::went_well(&result) {
             world.sent.keep(self.host, connection, tasks);
         } else {
