@@ -5,17 +5,16 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::included::{DEPTH_LIMIT, Included, parent_of_included};
 use super::writes::{Writes, plays_here};
 use crate::action::candidates;
-use crate::execute::{RunOptions, role_use, selected, truth};
+use crate::execute::{RunOptions, selected, truth};
 use crate::inventory::{Inventory, joined};
-use crate::playbook::{Item, Keyword, Loader, NO_FILE, Parent, ParentKind, Play, Task, role, task_file};
+use crate::playbook::{Item, Keyword, Loader, NO_FILE, Play, Task, role};
 use crate::source::{Diagnostic, Place};
 use crate::template;
 use crate::value::{Map, Str, Value, may_be_template};
 
-/// How deep includes are followed: what is deeper is read when a host comes to it.
-const DEPTH_LIMIT: usize = 10;
 /// Arguments of `template` that say how its file is written.
 const DELIMITERS: &[&str] =
     &["block_start_string", "block_end_string", "variable_start_string", "variable_end_string", "comment_start_string"];
@@ -190,71 +189,48 @@ impl Walk<'_> {
 
     /// Follows an include that a host surely comes to; of any other it is not known what it may run.
     fn include(&mut self, task: &Arc<Task>, sure: bool) {
-        let args = &task.action.args;
-        if !sure || self.depth == DEPTH_LIMIT || args.iter().any(|(_, value)| value.holds_template()) {
-            self.writes.anything();
-            return;
-        }
-        let parent = Arc::new(Parent {
-            kind: ParentKind::Include,
-            vars: task.vars.clone(),
-            parent: Some(task.parent.clone()),
-            ..Parent::default()
-        });
-        let items =
-            if &*task.action.name == "include_role" { self.role(task, &parent) } else { self.tasks(task, &parent) };
+        let known = sure && self.depth < DEPTH_LIMIT;
+        let included = if known { Included::of(task, self.play) } else { Included::Unknown };
+        let parent = parent_of_included(task);
+        let items = match included {
+            Included::Unknown => return self.writes.anything(),
+            Included::Nothing => return,
+            Included::Absent(name, place) => {
+                let beside = task.file.parent().unwrap_or(Path::new("")).join(&name);
+                return self.missing("file of tasks", &name, place, &[beside]);
+            }
+            Included::Tasks(path) if self.writes.may_bring(&path) => return self.writes.anything(),
+            Included::Tasks(path) => {
+                if !self.seen.insert(path.display().to_string()) {
+                    return;
+                }
+                // Under its whole path, as a run that comes to it names it.
+                let path = std::path::absolute(&path).unwrap_or(path);
+                self.loader.tasks(&path, &parent, task.is_handler)
+            }
+            Included::Role(used) if self.writes.may_bring(&self.play.folder.join("roles").join(&used.name)) => {
+                return self.writes.anything();
+            }
+            Included::Role(used) => {
+                if !self.seen.insert(format!("role {used:?}")) {
+                    return;
+                }
+                self.loader.role(&used, &parent, &self.play.folder, &role::line_of(task.role())).items
+            }
+        };
         // An import within it that is not there fails the host that comes to it, as what it includes itself does.
         let told = self.loader.take_problems().into_iter();
         self.problems.extend(told.filter(|problem| !problem.message.starts_with(NO_FILE)));
-        let Some(items) = items else { return };
         super::tasks::check(&items, &mut HashSet::new(), self.problems);
         self.depth += 1;
         // What is applied to the included tasks may skip them.
         let before = self.sure;
-        self.sure &= !args.contains_key("apply");
+        self.sure &= !task.action.args.contains_key("apply");
         let began = self.sure;
         self.items(&items);
         // A host that is gone within it does not come back.
         self.sure = before && (self.sure || !began);
         self.depth -= 1;
-    }
-
-    fn tasks(&mut self, task: &Task, parent: &Arc<Parent>) -> Option<Vec<Item>> {
-        let args = &task.action.args;
-        let (key, name) = ["file", "_raw_params"].iter().find_map(|key| Some((key, args.get(key)?.to_string())))?;
-        let role = task.role().map(|role| role.path.clone());
-        let place = task.action.place_of(key).1;
-        match task_file(&name, &task.file, role.as_deref(), &self.play.folder, task.is_handler) {
-            Some(path) if self.writes.may_bring(&path) => {
-                self.writes.anything();
-                None
-            }
-            Some(path) if !self.seen.insert(path.display().to_string()) => None,
-            // Under its whole path, as a run that comes to it names it.
-            Some(path) => {
-                let path = std::path::absolute(&path).unwrap_or(path);
-                Some(self.loader.tasks(&path, parent, task.is_handler))
-            }
-            None => {
-                let beside = task.file.parent().unwrap_or(Path::new("")).join(&name);
-                self.missing("file of tasks", &name, place, &[beside]);
-                None
-            }
-        }
-    }
-
-    fn role(&mut self, task: &Task, parent: &Arc<Parent>) -> Option<Vec<Item>> {
-        let place = task.action.place_of("name").1;
-        let used = role_use(&task.action.args, place).ok()?;
-        let folder = self.play.folder.join("roles").join(&used.name);
-        if self.writes.may_bring(&folder) {
-            self.writes.anything();
-            return None;
-        }
-        let line = role::line_of(task.role());
-        self.seen
-            .insert(format!("role {used:?}"))
-            .then(|| self.loader.role(&used, parent, &self.play.folder, &line).items)
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod extras;
 mod files;
+mod included;
 mod list;
 mod names;
 mod tasks;

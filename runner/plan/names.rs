@@ -3,15 +3,12 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use super::included::{DEPTH_LIMIT, Included, parent_of_included};
 use super::visit;
 use crate::action::includes;
-use crate::execute::role_use;
-use crate::playbook::{Item, Loader, Parent, ParentKind, Play, Task, role, task_file};
+use crate::playbook::{Item, Loader, Play, Task, role};
 use crate::source::{Diagnostic, nearest};
 use crate::value::{Value, may_be_template};
-
-/// How deep includes are followed.
-const DEPTH_LIMIT: usize = 10;
 
 /// Adds a problem for every `notify` that no handler answers to, those of roles that are included during the run among
 /// them; a play with includes that can't be followed yet is not judged. Unless `strict`, it is a warning, since a task that
@@ -97,37 +94,32 @@ impl Handlers<'_> {
     }
 
     fn include(&mut self, task: &Task, depth: usize) {
-        let args = &task.action.args;
-        if depth == DEPTH_LIMIT || args.iter().any(|(_, value)| value.holds_template()) {
-            self.open = true;
-            return;
-        }
-        let parent =
-            Arc::new(Parent { kind: ParentKind::Include, parent: Some(task.parent.clone()), ..Parent::default() });
+        let included = if depth < DEPTH_LIMIT { Included::of(task, self.play) } else { Included::Unknown };
+        let parent = parent_of_included(task);
         let loader = self.loader.get_or_insert_with(|| self.fresh.fresh());
         let mut handlers = Vec::new();
-        let brought = if &*task.action.name == "include_role" {
-            let Ok(used) = role_use(args, task.action.place) else { return };
-            if !self.seen.insert(format!("{} {:?} {:?}", used.name, used.tasks_from, used.handlers_from)) {
-                return;
-            }
-            let loaded = loader.role(&used, &parent, &self.play.folder, &role::line_of(task.role()));
-            // One that is not there may be, by the time a host comes to it.
-            self.open |= loaded.roles.is_empty();
-            handlers = loaded.handlers;
-            loaded.items
-        } else {
-            let Some(name) = ["file", "_raw_params"].iter().find_map(|key| args.get(key)) else { return };
-            let role = task.role().map(|role| role.path.clone());
-            let path = task_file(&name.to_string(), &task.file, role.as_deref(), &self.play.folder, task.is_handler);
-            let Some(path) = path else {
+        let brought = match included {
+            // What is not there may be, by the time a host comes to it.
+            Included::Unknown | Included::Absent(..) => {
                 self.open = true;
                 return;
-            };
-            if !self.seen.insert(path.display().to_string()) {
-                return;
             }
-            loader.tasks(&path, &parent, task.is_handler)
+            Included::Nothing => return,
+            Included::Tasks(path) => {
+                if !self.seen.insert(path.display().to_string()) {
+                    return;
+                }
+                loader.tasks(&path, &parent, task.is_handler)
+            }
+            Included::Role(used) => {
+                if !self.seen.insert(format!("{} {:?} {:?}", used.name, used.tasks_from, used.handlers_from)) {
+                    return;
+                }
+                let loaded = loader.role(&used, &parent, &self.play.folder, &role::line_of(task.role()));
+                self.open |= loaded.roles.is_empty();
+                handlers = loaded.handlers;
+                loaded.items
+            }
         };
         // Static imports of roles within it.
         handlers.extend(loader.take_brought().handlers);
