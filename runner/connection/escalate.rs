@@ -41,6 +41,8 @@ impl BecomeMethod {
     }
 }
 
+/// Printed by the login user's shell as it asks the method.
+pub(super) const ASKED: &str = "asked";
 /// Printed once the other user's shell reads its orders.
 pub(super) const READY: &str = "ready";
 
@@ -57,8 +59,9 @@ pub(super) fn quoted(word: &str) -> String {
 }
 
 impl Become {
-    /// Returns the line that makes a shell of the login user the other user's, which then runs `body`.
-    pub(super) fn line(&self, prompt: &str, body: &str) -> String {
+    /// Returns the line that makes a shell of the login user the other user's, which then runs `body`. `token` marks the
+    /// lines of ours.
+    pub(super) fn line(&self, token: &str, prompt: &str, body: &str) -> String {
         let exe = self.exe.as_deref().unwrap_or(self.method.name());
         let exe = shell_words::split(exe)
             .map_or_else(|_| quoted(exe), |words| words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "));
@@ -78,7 +81,9 @@ impl Become {
             BecomeMethod::Doas => format!("exec {exe} {flags} -n -u {user} {shell}"),
         };
         // Nothing is to be gained, and permission may lack, when the login user is that user already.
-        format!(r#"if [ "$(id -un)" = {user} ]; then exec {shell}; fi; {become_line}"#)
+        format!(
+            r#"if [ "$(id -un)" = {user} ]; then exec {shell}; fi; printf "\nkubeon-{token}: {ASKED}\n"; {become_line}"#
+        )
     }
 
     /// The options: those asked for, less what this program decides itself.

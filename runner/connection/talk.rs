@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use kubeon_modules::wire;
 
 use super::agent::{Start, agent_of};
-use super::escalate::{Become, READY, read_orders};
+use super::escalate::{ASKED, Become, READY, read_orders};
 use super::pipe::{Came, Ending, Order, Pipe, Text};
 use super::{Transport, Unreachable, UnreachableKind, contents, openssh};
 
@@ -60,6 +60,8 @@ pub(super) struct Talk<'a> {
     /// Marks the lines that `start.sh` or a shell of ours writes: what else a login prints is none of them.
     pub token: String,
     prompt: String,
+    /// The login user's shell is there, and has asked to become the other user.
+    asked: bool,
     /// Nothing more will ask for a password.
     pub ready: bool,
     deadline: Instant,
@@ -75,7 +77,7 @@ impl<'a> Talk<'a> {
         let pipe = transport.start(&Order { text: Text::Plain(body), terminal }, deadline)?;
         let prompt = format!("[kubeon-run {token}] password: ");
         let ready = start.become_.is_none();
-        let mut talk = Talk { start, pipe, seen: Vec::new(), at: 0, token, prompt, ready, deadline };
+        let mut talk = Talk { start, pipe, seen: Vec::new(), at: 0, token, prompt, asked: false, ready, deadline };
         if terminal {
             // Input before the terminal is raw would be echoed and altered.
             match talk.next()? {
@@ -84,7 +86,7 @@ impl<'a> Talk<'a> {
             }
         }
         if let Some(become_) = start.become_ {
-            talk.tell(&format!("{}\n", become_.line(&talk.prompt, &orders)))?;
+            talk.tell(&format!("{}\n", become_.line(&talk.token, &talk.prompt, &orders)))?;
             if !become_.reads_nothing() || terminal {
                 talk.authenticate(become_)?;
             }
@@ -133,9 +135,11 @@ impl<'a> Talk<'a> {
             if let Some(heard) = self.parse() {
                 return Ok(heard);
             }
-            let question = !self.ready
-                && self.start.become_.is_some_and(|become_| become_.asks(&self.seen[self.at..], &self.prompt));
-            if question {
+            let rest = &self.seen[self.at..];
+            let begun = rest.rsplit(|&byte| byte == b'\n').next().unwrap_or_default();
+            let is_ours = begun.starts_with(self.mark().trim().as_bytes());
+            let question = |become_: &Become| become_.asks(rest, &self.prompt);
+            if !self.ready && !is_ours && self.start.become_.is_some_and(question) {
                 self.at = self.seen.len();
                 return Ok(Heard::Question);
             }
@@ -156,6 +160,15 @@ impl<'a> Talk<'a> {
 
     /// Finds the greeting or a line of ours in what has come, whichever is first.
     fn parse(&mut self) -> Option<Heard> {
+        loop {
+            match self.parse_one()? {
+                Heard::Line(text) if text == ASKED => self.asked = true,
+                heard => return Some(heard),
+            }
+        }
+    }
+
+    fn parse_one(&mut self) -> Option<Heard> {
         let rest = &self.seen[self.at..];
         let greeting = find(rest, wire::GREETING);
         let mark = self.mark();
@@ -221,6 +234,7 @@ impl<'a> Talk<'a> {
             }
         }
         if let Some(become_) = self.start.become_
+            && self.asked
             && !self.ready
         {
             let refusal = self.start.error(UnreachableKind::Become, become_.refusal(&said, &self.start.login));
