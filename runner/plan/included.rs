@@ -13,7 +13,7 @@ pub(super) const DEPTH_LIMIT: usize = 10;
 
 /// What one include names.
 pub(super) enum Included {
-    Role(RoleUse),
+    Role(Box<RoleUse>),
     /// A file of tasks that is there.
     Tasks(PathBuf),
     /// A file of tasks that is not there, by the name that was given, and where it was.
@@ -32,7 +32,7 @@ impl Included {
         }
         if &*task.action.name == "include_role" {
             let used = role_use(args, task.action.place_of("name").1);
-            return used.map_or(Included::Nothing, Included::Role);
+            return used.map_or(Included::Nothing, |used| Included::Role(Box::new(used)));
         }
         let given = ["file", "_raw_params"].iter().find_map(|key| Some((key, args.get(key)?.to_string())));
         let Some((key, name)) = given else { return Included::Nothing };
