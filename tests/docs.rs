@@ -459,6 +459,20 @@ fn links_lead_somewhere() {
     assert!(broken.is_empty(), "{broken:?}");
 }
 
+/// Files and folders that are named as they are, or from a folder of the sources.
+#[test]
+fn files_of_the_architecture_are_there() {
+    let home = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let text = fs::read_to_string(home.join("ARCHITECTURE.md")).expect("read");
+    let names = text.split('`').skip(1).step_by(2);
+    let is_path = |name: &&str| name.contains('/') && !name.starts_with('/') && !name.contains(['*', ' ']);
+    let named: Vec<&str> = names.filter(is_path).collect();
+    assert!(named.len() > 60, "{named:?}");
+    let is_there = |name: &&str| ["", "runner", "modules/src"].iter().any(|from| home.join(from).join(name).exists());
+    let gone: Vec<&str> = named.into_iter().filter(|name| !is_there(name)).collect();
+    assert!(gone.is_empty(), "{gone:?}");
+}
+
 /// `cargo run`, which the README begins with, has to know which of the programs is meant.
 #[test]
 fn cargo_run_runs_the_program() {
