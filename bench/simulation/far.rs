@@ -136,6 +136,9 @@ impl Read for Input {
             Frame::Piece(bytes) => (1, bytes),
             Frame::Stop => (2, Vec::new()),
             Frame::Here { at_ms } => (3, at_ms.to_be_bytes().to_vec()),
+            Frame::Kept { offset_bytes, size_bytes } => {
+                (4, [offset_bytes.to_be_bytes(), size_bytes.to_be_bytes()].concat())
+            }
         };
         let (delay, breaks) = {
             let mut fate = self.life.fate();

@@ -8,6 +8,7 @@ mod ask;
 mod attributes;
 mod background;
 mod chattr;
+pub mod chunks;
 mod clock;
 #[cfg(feature = "cluster")]
 mod cluster;

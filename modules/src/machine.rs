@@ -19,6 +19,11 @@ use crate::{Algorithm, Content, Done, Error, ErrorKind};
 pub trait Service {
     /// Writes the content of this SHA-256 to `sink`.
     fn fetch(&self, sha256: &str, sink: &mut dyn io::Write) -> Result<(), Error>;
+    /// The same where the host has `old`, of which the content may hold parts.
+    fn fetch_over(&self, sha256: &str, old: &fs::File, sink: &mut dyn io::Write) -> Result<(), Error> {
+        let _ = old;
+        self.fetch(sha256, sink)
+    }
     /// Tells that the task lives, with its latest line of output.
     fn progress(&self, line: &str);
 }
@@ -64,8 +69,15 @@ impl<'a> Machine<'a> {
         self.service.progress(line);
     }
 
-    /// Receives content from the runner and checks it against its name.
-    pub(crate) fn receive(&self, sha256: &str, size_bytes: u64, sink: &mut dyn io::Write) -> Result<(), Error> {
+    /// Receives content from the runner and checks it against its name. `old` is what the host has of it, in another
+    /// version.
+    pub(crate) fn receive(
+        &self,
+        sha256: &str,
+        size_bytes: u64,
+        old: Option<&fs::File>,
+        sink: &mut dyn io::Write,
+    ) -> Result<(), Error> {
         if let Some((name, bytes)) = &*self.fetched.borrow()
             && name == sha256
         {
@@ -73,7 +85,10 @@ impl<'a> Machine<'a> {
             return sink.write_all(bytes).map_err(attempted);
         }
         let mut checked = Checked { sink, digest: Sha256::new(), size_bytes: 0 };
-        self.service.fetch(sha256, &mut checked)?;
+        match old {
+            Some(old) => self.service.fetch_over(sha256, old, &mut checked)?,
+            None => self.service.fetch(sha256, &mut checked)?,
+        }
         let (got, size) = (hexadecimal(&checked.digest.finalize()), checked.size_bytes);
         if got != sha256 || size != size_bytes {
             return Err(Error::new(
@@ -196,7 +211,7 @@ impl Host for Machine<'_> {
                     return Ok(bytes.clone());
                 }
                 let mut bytes = Vec::new();
-                self.receive(sha256, *size_bytes, &mut bytes)?;
+                self.receive(sha256, *size_bytes, None, &mut bytes)?;
                 *self.fetched.borrow_mut() = Some((sha256.clone(), bytes.clone()));
                 Ok(bytes)
             }

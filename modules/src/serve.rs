@@ -5,7 +5,7 @@ mod job;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::fs;
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, mpsc};
 use std::time::{Duration, Instant};
@@ -14,6 +14,7 @@ use sha2::{Digest, Sha256};
 
 use crate::algorithm::hexadecimal;
 use crate::background::background;
+use crate::chunks::{chunks_of, packed};
 use crate::host::Map;
 use crate::host::Put as _;
 
@@ -343,26 +344,11 @@ fn lost(why: &str) -> Error {
 
 impl Service for Link {
     fn fetch(&self, sha256: &str, sink: &mut dyn Write) -> Result<(), Error> {
-        let want = Answer::Want { id: self.task.get(), sha256: sha256.to_owned() };
-        wire::send(&mut self.output().stream, &want).map_err(|error| lost(&error.to_string()))?;
-        loop {
-            let Numbered { number, frame } = self.piece()?;
-            match frame {
-                Frame::Piece(bytes) if bytes.is_empty() => return Ok(()),
-                Frame::Piece(bytes) => sink.write_all(&bytes).map_err(|error| {
-                    self.drain();
-                    Error::new(ErrorKind::Failed, format!("write content: {error}"))
-                })?,
-                frame @ Frame::Message(_) => match frame.message::<Request>() {
-                    Ok(Request::Missing { message }) => return Err(lost(&message)),
-                    Ok(Request::Run(_) | Request::Then(_) | Request::Plan(_)) => {
-                        self.waiting.borrow_mut().push_back(Numbered { number, frame });
-                    }
-                    Err(error) => return Err(lost(&error.to_string())),
-                },
-                Frame::Stop | Frame::Here { .. } => {}
-            }
-        }
+        self.receive(sha256, None, sink)
+    }
+
+    fn fetch_over(&self, sha256: &str, old: &fs::File, sink: &mut dyn Write) -> Result<(), Error> {
+        self.receive(sha256, Some(old), sink)
     }
 
     fn progress(&self, line: &str) {
@@ -378,14 +364,41 @@ impl Service for Link {
 }
 
 impl Link {
-    /// Takes the rest of content that can't be stored, so that the next task finds the stream in order.
-    fn drain(&self) {
-        while let Ok(Numbered { number, frame }) = self.piece() {
-            match frame {
-                Frame::Piece(bytes) if bytes.is_empty() => return,
-                Frame::Piece(_) | Frame::Stop | Frame::Here { .. } => {}
-                Frame::Message(_) => self.waiting.borrow_mut().push_back(Numbered { number, frame }),
-            }
+    fn receive(&self, sha256: &str, old: Option<&fs::File>, sink: &mut dyn Write) -> Result<(), Error> {
+        // One that can't be read is none.
+        let chunks = old.and_then(|mut old| chunks_of(&mut old).ok()).unwrap_or_default();
+        let want = Answer::Want { id: self.task.get(), sha256: sha256.to_owned(), has: packed(&chunks) };
+        wire::send(&mut self.output().stream, &want).map_err(|error| lost(&error.to_string()))?;
+        let mut took = Ok(());
+        loop {
+            let Numbered { number, frame } = self.piece()?;
+            let written = match (frame, old) {
+                (Frame::Piece(bytes), _) if bytes.is_empty() => return took,
+                // The rest of content that can't be stored is taken all the same, so that the next task finds the stream
+                // in order.
+                (Frame::Piece(_) | Frame::Kept { .. }, _) if took.is_err() => continue,
+                (Frame::Piece(bytes), _) => sink.write_all(&bytes),
+                (Frame::Kept { offset_bytes, size_bytes }, Some(old)) => {
+                    copy_range(old, offset_bytes, size_bytes, sink)
+                }
+                (Frame::Kept { .. }, None) => Err(io::ErrorKind::InvalidData.into()),
+                (frame @ Frame::Message(_), _) => match frame.message::<Request>() {
+                    Ok(Request::Missing { message }) => return took.and(Err(lost(&message))),
+                    Ok(Request::Run(_) | Request::Then(_) | Request::Plan(_)) => {
+                        self.waiting.borrow_mut().push_back(Numbered { number, frame });
+                        continue;
+                    }
+                    Err(error) => return Err(lost(&error.to_string())),
+                },
+                (Frame::Stop | Frame::Here { .. }, _) => continue,
+            };
+            took = written.map_err(|error| Error::new(ErrorKind::Failed, format!("write content: {error}")));
         }
     }
+}
+
+/// Writes a part of a file to `sink`.
+fn copy_range(mut from: &fs::File, offset_bytes: u64, size_bytes: u64, sink: &mut dyn Write) -> io::Result<()> {
+    from.seek(io::SeekFrom::Start(offset_bytes))?;
+    io::copy(&mut from.take(size_bytes), sink).map(drop)
 }

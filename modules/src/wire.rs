@@ -1,7 +1,8 @@
 //! What travels between a runner and an agent: frames of four bytes of length (big endian), one byte of kind, and a
 //! payload. Kind 0 is one JSON message, kind 1 a piece of content; an empty piece ends it. Kind 2 is empty: no task that
 //! was sent ahead and came before it begins any more. Kind 3 is eight bytes: the runner is there, and has heard the sign
-//! of life that the agent gave at this time of its own clock.
+//! of life that the agent gave at this time of its own clock. Kind 4 is sixteen bytes in a piece's place: an offset and a
+//! size, of the next bytes of the content in the version that the host has.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -23,6 +24,7 @@ const MESSAGE: u8 = 0;
 const PIECE: u8 = 1;
 const STOP: u8 = 2;
 const HERE: u8 = 3;
+const KEPT: u8 = 4;
 
 /// From the runner to the agent.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -92,8 +94,14 @@ pub enum Answer {
     /// A task that was sent ahead was not executed, and never will be: one before it failed, it was called off, or nothing
     /// was heard of the runner for too long. Or its plan wants a change, which is made when it is sent for good.
     Passed { id: u64 },
-    /// The task needs the content of this SHA-256: pieces follow.
-    Want { id: u64, sha256: String },
+    /// The task needs the content of this SHA-256: pieces follow. `has` tells what the host has in another version, as
+    /// [`crate::chunks::packed`] writes it.
+    Want {
+        id: u64,
+        sha256: String,
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        has: String,
+    },
     /// The task lives; `line` is its latest output. `at_ms` comes back in [`here_frame`] while tasks wait behind it.
     Alive { id: u64, line: String, at_ms: u64 },
 }
@@ -104,6 +112,11 @@ pub enum Frame {
     Message(Vec<u8>),
     /// Empty: the content ends here.
     Piece(Vec<u8>),
+    /// The content goes on with these bytes of the host's own version.
+    Kept {
+        offset_bytes: u64,
+        size_bytes: u64,
+    },
     /// What was sent ahead does not begin any more.
     Stop,
     /// The runner is there, and has heard the sign of life of that time.
@@ -120,7 +133,7 @@ impl Frame {
     pub fn message<T: for<'de> Deserialize<'de>>(&self) -> io::Result<T> {
         match self {
             Frame::Message(bytes) => serde_json::from_slice(bytes).map_err(io::Error::from),
-            Frame::Piece(_) | Frame::Stop | Frame::Here { .. } => {
+            Frame::Piece(_) | Frame::Kept { .. } | Frame::Stop | Frame::Here { .. } => {
                 Err(io::Error::new(io::ErrorKind::InvalidData, "something else where a message was due"))
             }
         }
@@ -146,6 +159,14 @@ pub fn piece_frame(bytes: &[u8]) -> io::Result<Vec<u8>> {
     frame.extend([0, 0, 0, 0, PIECE]);
     frame.extend_from_slice(bytes);
     finish(frame)
+}
+
+/// Returns the frame of what the content has in common with the host's own version.
+pub fn kept_frame(offset_bytes: u64, size_bytes: u64) -> Vec<u8> {
+    let mut frame = vec![0, 0, 0, 16, KEPT];
+    frame.extend(offset_bytes.to_be_bytes());
+    frame.extend(size_bytes.to_be_bytes());
+    frame
 }
 
 /// Returns the frame that calls off what was sent ahead.
@@ -200,6 +221,13 @@ pub fn read_frame(input: &mut dyn Read) -> io::Result<Option<Frame>> {
             Ok(at_ms) => Ok(Some(Frame::Here { at_ms })),
             Err(_) => Err(io::Error::new(io::ErrorKind::InvalidData, "a sign of life without its time")),
         },
+        KEPT => match payload.as_chunks() {
+            ([offset, size], []) => Ok(Some(Frame::Kept {
+                offset_bytes: u64::from_be_bytes(*offset),
+                size_bytes: u64::from_be_bytes(*size),
+            })),
+            _ => Err(io::Error::new(io::ErrorKind::InvalidData, "kept content without its offset and size")),
+        },
         kind => Err(io::Error::new(io::ErrorKind::InvalidData, format!("a frame of unknown kind {kind}"))),
     }
 }
@@ -222,11 +250,14 @@ mod tests {
         let mut bytes = message_frame(&Answer::Alive { id: 7, line: "x".into(), at_ms: 1 }).expect("a small message");
         bytes.extend(piece_frame(b"abc").expect("a small piece"));
         bytes.extend(here_frame(0x0102_0304_0506));
+        bytes.extend(kept_frame(7, 1 << 40));
         let mut input = bytes.as_slice();
         let first = read_frame(&mut input).expect("a frame").expect("not the end");
         assert!(matches!(first.message(), Ok(Answer::Alive { id: 7, .. })));
         assert_eq!(read_frame(&mut input).expect("a frame"), Some(Frame::Piece(b"abc".to_vec())));
         assert_eq!(read_frame(&mut input).expect("a frame"), Some(Frame::Here { at_ms: 0x0102_0304_0506 }));
+        let kept = Frame::Kept { offset_bytes: 7, size_bytes: 1 << 40 };
+        assert_eq!(read_frame(&mut input).expect("a frame"), Some(kept));
         assert_eq!(read_frame(&mut input).expect("the end"), None);
         assert!(read_frame(&mut &bytes[..3]).is_err(), "cut in the head");
         assert!(read_frame(&mut &bytes[..9]).is_err(), "cut in the payload");

@@ -235,6 +235,40 @@ fn content_that_is_there_is_not_fetched() {
     assert_eq!(folder.all(), before);
 }
 
+/// A runner that tells what is new of a file whose version here is written to meanwhile.
+struct Overtaken(Runner);
+
+impl Service for Overtaken {
+    fn fetch(&self, sha256: &str, sink: &mut dyn io::Write) -> Result<(), Error> {
+        self.0.fetch(sha256, sink)
+    }
+    fn fetch_over(&self, _sha256: &str, old: &fs::File, sink: &mut dyn io::Write) -> Result<(), Error> {
+        assert_eq!(old.metadata().expect("an open file").len(), 2 << 20);
+        sink.write_all(&vec![7; 3 << 20]).expect("a sink that takes all");
+        Ok(())
+    }
+    fn progress(&self, _line: &str) {}
+}
+
+#[test]
+fn a_version_that_changes_while_it_is_compared_does_no_harm() {
+    let folder = Folder::new();
+    fs::write(folder.0.join("big"), vec![1; 2 << 20]).expect("own file");
+    let content = vec![0xfe; 2 << 20];
+    let args = json!({
+        "dest": folder.path("big"),
+        "content": {"sha256": Algorithm::Sha256.of(&content), "size_bytes": content.len()},
+    });
+    let runner = Overtaken(Runner { content: content.clone(), fetched: Cell::new(0) });
+    let spec = spec_of("copy").expect("a module");
+    let decoded = (spec.decode)(args.as_object().expect("arguments")).expect("arguments that are right");
+    let mut machine = Machine::new(&runner, BTreeMap::new(), None);
+    let result = run(decoded.as_ref(), &mut machine, Settings { check: false, diff: false, look: false });
+    assert_eq!(result["changed"], true, "{result:?}");
+    assert!(runner.0.fetched.get() == 1 && fs::read(folder.0.join("big")).expect("a file") == content);
+    assert_eq!(folder.all().len(), 1);
+}
+
 #[test]
 fn commands_and_scripts() {
     let folder = Folder::new();

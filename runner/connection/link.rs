@@ -65,10 +65,11 @@ pub(super) struct Link {
     /// How many of these were not asked for.
     pub wasted: usize,
     /// Why nothing can be sent any more. What the agent has answered by then is taken in all the same.
-    broken: Option<io::Error>,
+    pub(super) broken: Option<io::Error>,
     pub statistics: Statistics,
 }
 
+/// Why an answer did not come.
 pub(super) enum Fault {
     /// The task is too large to send.
     Task(io::Error),
@@ -103,6 +104,8 @@ enum Incoming<T> {
     },
     Want {
         sha256: String,
+        #[serde(default)]
+        has: String,
     },
     Alive {
         line: String,
@@ -302,7 +305,7 @@ impl Link {
                         return Ok(None);
                     }
                 }
-                Incoming::Want { sha256 } => self.supply(&sha256, contents, silence)?,
+                Incoming::Want { sha256, has } => self.supply(&sha256, &has, contents, silence)?,
                 Incoming::Alive { line, at_ms } => {
                     self.statistics.signs_of_life += 1;
                     alive(&line);
@@ -323,36 +326,5 @@ impl Link {
         let asked_to_stop = self.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed));
         self.stopped = asked_to_stop;
         self.send(&if asked_to_stop { wire::stop_frame() } else { wire::here_frame(at_ms) }, silence);
-    }
-
-    /// Sends content that the agent asked for.
-    fn supply(&mut self, sha256: &str, contents: &Contents, silence: Duration) -> Result<(), Fault> {
-        self.statistics.round_trips += 1;
-        if let Err(message) = self.supply_pieces(sha256, contents, silence) {
-            let missing = wire::message_frame(&wire::Request::Missing { message }).map_err(Fault::Stream)?;
-            self.send(&missing, silence);
-        }
-        Ok(())
-    }
-
-    /// Sends content piece by piece, and returns why it is not there, or not whole.
-    fn supply_pieces(&mut self, sha256: &str, contents: &Contents, silence: Duration) -> Result<(), String> {
-        let source = contents.open(sha256).ok_or_else(|| format!("nothing here has the SHA-256 {sha256}"))?;
-        let mut source = source.map_err(|error| error.to_string())?;
-        let mut buffer = vec![0; wire::PIECE_BYTES];
-        while self.broken.is_none() {
-            let count = match source.read(&mut buffer) {
-                Ok(count) => count,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                // In the midst of content there is no taking back but to say so.
-                Err(error) => return Err(format!("read it here: {error}")),
-            };
-            let frame = wire::piece_frame(&buffer[..count]).map_err(|error| error.to_string())?;
-            self.send(&frame, silence);
-            if count == 0 {
-                break;
-            }
-        }
-        Ok(())
     }
 }

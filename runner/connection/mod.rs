@@ -16,6 +16,7 @@ mod route;
 mod session;
 mod ssh;
 mod ssh_config;
+mod supply;
 mod talk;
 mod transport;
 

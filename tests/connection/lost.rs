@@ -103,6 +103,55 @@ fn content_goes_out_only_where_it_differs() {
     assert_eq!(user_of(&mut connection, None), user.name);
 }
 
+/// A file of which the host has another version: what stands elsewhere in it does not travel again.
+#[test]
+fn of_a_large_file_only_what_is_new_travels() {
+    let (sshd, user) = (Sshd::start(""), User::new("/bin/bash"));
+    let mut connection = open(&sshd.target(&user.name));
+    let mut state = 1_u64;
+    let mut noise = |count: usize| -> Vec<u8> {
+        let next = |_| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state as u8
+        };
+        (0..count).map(next).collect()
+    };
+    let old = noise(8 << 20);
+    let dest = user.home.join("big");
+    let mut copy = |bytes: &[u8]| {
+        let mut contents = Contents::default();
+        let sha256 = contents.add_bytes(bytes.to_vec());
+        let copy = task("copy", json!({"content": {"sha256": sha256, "size_bytes": bytes.len()}, "dest": dest}));
+        let before = connection.statistics();
+        let result = connection.run(None, &copy, &contents, &|_| {}).expect("a result");
+        assert!(result["changed"] == true && std::fs::read(&dest).expect("read") == bytes, "{result:?}");
+        let after = connection.statistics();
+        assert_eq!(after.round_trips - before.round_trips, 2);
+        after.bytes_sent - before.bytes_sent
+    };
+    assert!(copy(&old) > 8 << 20);
+    let mut new = old.clone();
+    new.splice(3_000_000..3_000_000, *b"inserted");
+    new[6_000_000] ^= 1;
+    new.drain(7_000_000..7_100_000);
+    new.extend_from_slice(&old[..1 << 20]);
+    let sent = copy(&new);
+    assert!((1..1 << 20).contains(&sent), "{sent}");
+    assert!(copy(&noise(2 << 20)) > 2 << 20);
+    assert!(copy(&[vec![0; 3 << 20], old.clone()].concat()) > 8 << 20);
+    // Nothing but what is there already, in another order.
+    assert!(copy(&[&old[4 << 20..], &old[..4 << 20]].concat()) < 1 << 20);
+    assert_eq!(
+        std::fs::read_dir(&user.home)
+            .expect("a folder")
+            .filter(|entry| { entry.as_ref().is_ok_and(|entry| entry.file_name().to_string_lossy().contains("big")) })
+            .count(),
+        1
+    );
+}
+
 #[test]
 fn a_line_cut_in_the_midst_of_content() {
     let (sshd, user) = (Sshd::start(""), User::new("/bin/bash"));

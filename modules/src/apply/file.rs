@@ -1,7 +1,7 @@
 //! Files, folders and links: every write is whole or not at all.
 
 use std::fs::{self, File, FileTimes, OpenOptions};
-use std::io::{self, Write as _};
+use std::io::{self, Seek as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -12,6 +12,8 @@ use crate::{Error, ErrorKind, Machine};
 
 /// The extended attribute that carries a file's SELinux label.
 const SELINUX_LABEL: &std::ffi::CStr = c"security.selinux";
+/// From which size on a file is compared with the version that is here, to receive only what is new.
+const COMPARED_BYTES: u64 = 1 << 20;
 /// How the names of private folders begin.
 const SCRATCH: &str = "kubeon-";
 
@@ -46,7 +48,18 @@ pub(super) fn write(machine: &Machine, write: &Write) -> Result<Option<String>, 
     let written = (|| {
         match &write.content {
             Content::Inline(bytes) => file.write_all(bytes).map_err(attempted)?,
-            Content::Sent { sha256, size_bytes } => machine.receive(sha256, *size_bytes, &mut file)?,
+            Content::Sent { sha256, size_bytes } => {
+                let known = old.as_ref().and_then(|old| worth_comparing(&target, old, *size_bytes));
+                let received = machine.receive(sha256, *size_bytes, known.as_ref(), &mut file);
+                // What is here may be written to while it is compared.
+                match received {
+                    Err(_) if known.is_some() => {
+                        file.set_len(0).and_then(|()| file.rewind()).map_err(attempted)?;
+                        machine.receive(sha256, *size_bytes, None, &mut file)?;
+                    }
+                    received => received?,
+                }
+            }
             Content::File { path } => copy_of(path, &mut file)?,
         }
         let uid = write.uid.or(old.as_ref().map(MetadataExt::uid));
@@ -73,6 +86,12 @@ pub(super) fn write(machine: &Machine, write: &Write) -> Result<Option<String>, 
     }
     sync_parent(&target);
     Ok(backup)
+}
+
+/// Opens the version that is here where it is worth to look for what the new one has of it.
+fn worth_comparing(target: &Path, old: &fs::Metadata, size_bytes: u64) -> Option<File> {
+    let is_large = old.len().min(size_bytes) >= COMPARED_BYTES;
+    if old.is_file() && is_large { File::open(target).ok() } else { None }
 }
 
 fn copy_of(path: &str, into: &mut File) -> Result<(), Error> {
@@ -351,7 +370,7 @@ impl Scratch {
     pub(super) fn add_content(&self, machine: &Machine, name: &str, content: &Content) -> Result<(), Error> {
         match content {
             Content::Inline(bytes) => self.add(name, bytes),
-            Content::Sent { sha256, size_bytes } => machine.receive(sha256, *size_bytes, &mut self.make(name)?),
+            Content::Sent { sha256, size_bytes } => machine.receive(sha256, *size_bytes, None, &mut self.make(name)?),
             Content::File { path } => copy_of(path, &mut self.make(name)?),
         }
     }

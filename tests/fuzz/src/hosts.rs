@@ -1,5 +1,6 @@
 //! What comes from hosts: frames, answers, and the texts that facts are read from.
 
+use kubeon_modules::chunks;
 use kubeon_modules::spec_of;
 use kubeon_modules::wire::{self, Answer, Frame, Request};
 use kubeon_run::value::Map;
@@ -15,15 +16,26 @@ pub const TARGETS: &[Target] = &[
 fn frames(input: &[u8]) {
     let mut rest = input;
     while let Ok(Some(frame)) = wire::read_frame(&mut rest) {
-        if let Ok(Answer::Done { result, .. }) = frame.message::<Answer>() {
-            let map = Map::from_json(result);
-            assert!(!map.iter().any(|(_, value)| value.holds_template()), "what a host says is no template");
+        match frame.message::<Answer>() {
+            Ok(Answer::Done { result, .. }) => {
+                let map = Map::from_json(result);
+                assert!(!map.iter().any(|(_, value)| value.holds_template()), "what a host says is no template");
+            }
+            Ok(Answer::Want { has, .. }) => {
+                let chunks = chunks::unpacked(&has).unwrap_or_default();
+                assert_eq!(chunks::unpacked(&chunks::packed(&chunks)), Some(chunks));
+            }
+            Ok(Answer::Passed { .. } | Answer::Alive { .. }) | Err(_) => {}
         }
         frame.message::<Request>().ok();
         match frame {
             Frame::Message(bytes) => assert!(bytes.len() <= input.len()),
             Frame::Piece(bytes) => {
                 assert_eq!(wire::piece_frame(&bytes).expect("it came in one frame").len(), bytes.len() + 5);
+            }
+            Frame::Kept { offset_bytes, size_bytes } => {
+                let again = wire::read_frame(&mut wire::kept_frame(offset_bytes, size_bytes).as_slice());
+                assert_eq!(again.expect("a frame"), Some(Frame::Kept { offset_bytes, size_bytes }));
             }
             Frame::Stop | Frame::Here { .. } => {}
         }
