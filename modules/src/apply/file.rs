@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, FileTimes, OpenOptions};
 use std::io::{self, Seek as _, Write as _};
+use std::ops::RangeInclusive;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -12,8 +13,9 @@ use crate::{Error, ErrorKind, Machine};
 
 /// The extended attribute that carries a file's SELinux label.
 const SELINUX_LABEL: &std::ffi::CStr = c"security.selinux";
-/// From which size on a file is compared with the version that is here, to receive only what is new.
-const COMPARED_BYTES: u64 = 1 << 20;
+/// Sizes of files that are compared with the version that is here, to receive only what is new. Of larger ones the list
+/// of chunks would take the runner longer than a host waits for it.
+const COMPARED_BYTES: RangeInclusive<u64> = 1 << 20..=8 << 30;
 /// How the names of private folders begin.
 const SCRATCH: &str = "kubeon-";
 
@@ -90,8 +92,8 @@ pub(super) fn write(machine: &Machine, write: &Write) -> Result<Option<String>, 
 
 /// Opens the version that is here where it is worth to look for what the new one has of it.
 fn worth_comparing(target: &Path, old: &fs::Metadata, size_bytes: u64) -> Option<File> {
-    let is_large = old.len().min(size_bytes) >= COMPARED_BYTES;
-    if old.is_file() && is_large { File::open(target).ok() } else { None }
+    let are_large = [old.len(), size_bytes].iter().all(|size| COMPARED_BYTES.contains(size));
+    if old.is_file() && are_large { File::open(target).ok() } else { None }
 }
 
 fn copy_of(path: &str, into: &mut File) -> Result<(), Error> {
