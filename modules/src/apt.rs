@@ -276,7 +276,12 @@ impl Args {
 
     fn update_due(&self, host: &dyn Host) -> Result<bool, Error> {
         let asked = self.update_cache.unwrap_or(self.cache_valid_time > 0);
-        Ok(asked && !is_updated(host) && (refreshed_s(host)? + self.cache_valid_time as i64) < host.started_s() as i64)
+        // Where no time is given, what lists there are is never enough: an update that was cut off leaves a folder as new.
+        let is_old = || -> Result<bool, Error> {
+            let good_until_s = refreshed_s(host)? + self.cache_valid_time as i64;
+            Ok(self.cache_valid_time == 0 || good_until_s < host.started_s() as i64)
+        };
+        Ok(asked && !is_updated(host) && is_old()?)
     }
 
     fn update(&self) -> Vec<Change> {
