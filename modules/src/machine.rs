@@ -20,8 +20,7 @@ pub trait Service {
     /// Writes the content of this SHA-256 to `sink`.
     fn fetch(&self, sha256: &str, sink: &mut dyn io::Write) -> Result<(), Error>;
     /// The same where the host has `old`, of which the content may hold parts.
-    fn fetch_over(&self, sha256: &str, old: &fs::File, sink: &mut dyn io::Write) -> Result<(), Error> {
-        let _ = old;
+    fn fetch_over(&self, sha256: &str, _old: &fs::File, sink: &mut dyn io::Write) -> Result<(), Error> {
         self.fetch(sha256, sink)
     }
     /// Tells that the task lives, with its latest line of output.

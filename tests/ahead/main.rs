@@ -6,7 +6,7 @@ mod made_up;
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 
 use common::program::{Project, Ran, files, until};
 use made_up::Maker;
@@ -55,6 +55,33 @@ impl Wire {
     fn run(&self, playbook: &str, setting: Option<&str>) -> Ran {
         self.project.write("site.yml", playbook);
         self.project.wait(self.command(&["site.yml"], setting))
+    }
+
+    /// Starts four commands on the host `a`, of which the second waits for the file `go`; returns when it does.
+    fn at_the_second_of_four(&self) -> Child {
+        let home = self.project.folder.path().display().to_string();
+        self.project.write(
+            "site.yml",
+            &format!(
+                "
+- hosts: all
+  gather_facts: false
+  tasks:
+    - shell: echo one >> {home}/log
+    - shell: echo two >> {home}/log; touch {home}/waiting; until test -e {home}/go -o ! -e {home}; do sleep 0.05; done
+    - shell: echo three >> {home}/log
+    - shell: echo four >> {home}/log
+"
+            ),
+        );
+        let child = self
+            .command(&["site.yml"], Some("safe"))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the program starts");
+        until("the second task", || self.project.path("waiting").exists());
+        child
     }
 
     /// Returns how many tasks a host was sent alone, each of them a round trip, and how many behind another: to be
@@ -316,28 +343,7 @@ fn a_host_that_is_lost_underway_is_told_of_at_the_task_that_it_was_at() {
 #[test]
 fn the_users_stop_holds_for_what_was_sent_ahead() {
     let wire = Wire::new(&["a"]);
-    let home = wire.project.folder.path().display().to_string();
-    wire.project.write(
-        "site.yml",
-        &format!(
-            "
-- hosts: all
-  gather_facts: false
-  tasks:
-    - shell: echo one >> {home}/log
-    - shell: echo two >> {home}/log; touch {home}/waiting; until test -e {home}/go -o ! -e {home}; do sleep 0.05; done
-    - shell: echo three >> {home}/log
-    - shell: echo four >> {home}/log
-"
-        ),
-    );
-    let mut child = wire
-        .command(&["site.yml"], Some("safe"))
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("the program starts");
-    until("the second task", || wire.project.path("waiting").exists());
+    let mut child = wire.at_the_second_of_four();
     // SAFETY: kill(2) takes no pointer, and the child has not been waited for.
     unsafe { libc::kill(child.id().cast_signed(), libc::SIGINT) };
     let stop = [0, 0, 0, 0, 2];
@@ -358,28 +364,7 @@ fn the_users_stop_holds_for_what_was_sent_ahead() {
 #[test]
 fn a_host_that_hears_nothing_of_the_run_begins_nothing() {
     let wire = Wire::new(&["a"]);
-    let home = wire.project.folder.path().display().to_string();
-    wire.project.write(
-        "site.yml",
-        &format!(
-            "
-- hosts: all
-  gather_facts: false
-  tasks:
-    - shell: echo one >> {home}/log
-    - shell: echo two >> {home}/log; touch {home}/waiting; until test -e {home}/go -o ! -e {home}; do sleep 0.05; done
-    - shell: echo three >> {home}/log
-    - shell: echo four >> {home}/log
-"
-        ),
-    );
-    let mut child = wire
-        .command(&["site.yml"], Some("safe"))
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("the program starts");
-    until("the second task", || wire.project.path("waiting").exists());
+    let mut child = wire.at_the_second_of_four();
     let here = [0, 0, 0, 8, 3];
     let sent = || std::fs::read(wire.project.path("a.sent")).unwrap_or_default();
     until("the answer to a sign of life", || sent().windows(here.len()).any(|window| window == here));
