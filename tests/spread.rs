@@ -372,6 +372,18 @@ fn a_run_goes_on_without_whoever_follows_it_and_ends_when_it_is_told_to() {
     let state = site.state("stopped");
     assert!(state.values().all(|text| !text.contains("second")), "no further task has begun: {state:?}");
     until("the Job is gone", || cluster.belongings().is_empty());
+
+    // One that is killed meanwhile has changed its hosts, and nobody knows how far: it is not passed over.
+    let run = site.start("killed", &["--shards", "2"]);
+    site.all_wait("killed", 4);
+    signal(&run, libc::SIGINT);
+    until("the Job is suspended", || cluster.get("jobs").iter().all(|job| job["spec"]["suspend"] == true));
+    site.kill("1/2");
+    site.open("killed");
+    let ran = site.end(run);
+    let lost: Vec<String> = recap(&ran).into_iter().filter(|line| line.contains("unreachable=1")).collect();
+    assert_eq!((ran.code, recap(&ran).len(), lost.len()), (99, 4, 2), "{}\n{}", ran.stdout, ran.stderr);
+    assert!(ran.stderr.contains("shard 1 is lost: "), "{}", ran.stderr);
 }
 
 #[test]

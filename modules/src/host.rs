@@ -182,7 +182,9 @@ pub struct KubeRequest {
 }
 
 impl KubeRequest {
-    pub const DEFAULT_TIMEOUT_S: u64 = 30;
+    /// As long as an API server itself gives a request (`--request-timeout`), which is also longer than it takes to
+    /// restart.
+    pub const DEFAULT_TIMEOUT_S: u64 = 60;
 }
 
 /// What the API server answered, whatever its status.

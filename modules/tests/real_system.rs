@@ -4,12 +4,16 @@
 
 use std::io::{Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 
 use kubeon_modules::Map;
 use kubeon_modules::wire::{self, Answer, Request, Task};
 use serde_json::{Value, json};
 
 const AGENT: &str = "/usr/local/bin/kubeon-test-agent";
+
+/// Held by whoever changes or reads the host's one set of repositories: a dead one, for a moment, fails any update.
+static REPOSITORIES: Mutex<()> = Mutex::new(());
 
 /// The words before a command that runs inside the host.
 fn inside() -> Vec<String> {
@@ -107,6 +111,7 @@ impl Drop for Agent {
 
 #[test]
 fn packages_come_at_a_version_are_held_and_go() {
+    let _alone = REPOSITORIES.lock().unwrap_or_else(PoisonError::into_inner);
     let mut agent = Agent::start();
     let updated = agent.run("apt", json!({"update_cache": true}), false);
     assert_eq!((updated.get("failed"), updated.get("warnings")), (None, None), "{updated:#?}");
@@ -274,6 +279,7 @@ const HOLD_LISTS: &str = r#"
 
 #[test]
 fn repositories_of_apt_come_and_go() {
+    let _alone = REPOSITORIES.lock().unwrap_or_else(PoisonError::into_inner);
     let mut agent = Agent::start();
     // The lab's own repository, which every host has, once more under another name.
     let line = shell("cat /etc/apt/sources.list /etc/apt/sources.list.d/*.list 2>/dev/null | grep -m1 '/debian'");

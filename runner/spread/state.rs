@@ -215,7 +215,7 @@ impl State {
                     custom.extend(done.custom.clone());
                     codes.push(done.code);
                 }
-                None if interrupted => codes.push(EXIT_INTERRUPTED),
+                None if interrupted && shard.lost.is_none() => codes.push(EXIT_INTERRUPTED),
                 None => {
                     let lost = self.hosts_of(index);
                     let code = if lost.is_empty() { 0 } else { EXIT_UNREACHABLE };

@@ -275,16 +275,29 @@ impl<'a> Watch<'a> {
         if (at_work || unread) && since.elapsed() < STOPPING {
             return Ok(None);
         }
+        // Who has worked on their hosts and has not said what that came to is told of: they are not as they were.
+        for index in 0..self.plan.shards {
+            let shard = &self.state.shards[index];
+            let Some(pod) = shard.pod.as_ref().filter(|pod| pod.has_run && !shard.is_settled()) else { continue };
+            let why = format!("{} was stopped, and its log can't be read to the end", pod.name);
+            self.lose(index, why);
+        }
         Ok(Some(Ended::Interrupted(self.state.recap(self.started.elapsed().as_secs_f64(), true))))
     }
 
     /// Notes which pod works on which shard: of several the newest.
     fn see_pods(&mut self, pods: &Json) {
         for (index, pod) in newest(pods, self.plan.shards).into_iter().enumerate() {
-            let Some(pod) = pod.map(pod_of) else { continue };
             if self.state.shards[index].is_settled() {
                 continue;
             }
+            let Some(pod) = pod.map(pod_of) else {
+                // One that is gone says no more.
+                if let Some(gone) = &mut self.state.shards[index].pod {
+                    gone.ended = true;
+                }
+                continue;
+            };
             let before = self.state.shards[index].pod.as_ref();
             let is_new = before.is_none_or(|before| before.uid != pod.uid);
             if is_new {
@@ -307,8 +320,9 @@ impl<'a> Watch<'a> {
 
     /// Reads the log of each pod that has one, as it grows.
     fn follow_logs(&mut self) {
+        let mut unreadable = Vec::new();
         for (index, log) in self.logs.iter_mut().enumerate() {
-            let shard = &mut self.state.shards[index];
+            let shard = &self.state.shards[index];
             let Some(pod) = shard.pod.clone().filter(|pod| pod.has_run) else { continue };
             if log.open || shard.is_settled() || log.next.is_some_and(|next| Instant::now() < next) {
                 continue;
@@ -316,7 +330,7 @@ impl<'a> Watch<'a> {
             if pod.ended {
                 log.reads += 1;
                 if log.reads > READS && pod.succeeded {
-                    shard.lost = Some(format!("{} has ended, and its log can't be read to the end", pod.name));
+                    unreadable.push((index, format!("{} has ended, and its log can't be read to the end", pod.name)));
                 }
                 if log.reads > if pod.succeeded { READS } else { 1 } {
                     continue;
@@ -338,6 +352,9 @@ impl<'a> Watch<'a> {
                 Ok(()) => log.open = true,
                 Err(_) => log.next = Some(Instant::now() + LOOK),
             }
+        }
+        for (index, why) in unreadable {
+            self.lose(index, why);
         }
     }
 
@@ -373,11 +390,15 @@ impl<'a> Watch<'a> {
                 None => None,
             };
             if let Some(lost) = lost {
-                self.view.lost(index, &lost, &self.state.hosts_of(index));
-                self.state.shards[index].lost = Some(lost);
+                self.lose(index, lost);
             }
         }
         None
+    }
+
+    fn lose(&mut self, index: usize, why: String) {
+        self.view.lost(index, &why, &self.state.hosts_of(index));
+        self.state.shards[index].lost = Some(why);
     }
 
     /// Tells each pod how far it may go.

@@ -57,18 +57,22 @@ func (s *standIn) log(answer http.ResponseWriter, request *http.Request) {
 	query := request.URL.Query()
 	since, _ := time.Parse(time.RFC3339, query.Get("sinceTime"))
 	lines := bufio.NewReader(file)
+	half := ""
 	flush, _ := answer.(http.Flusher)
 	for {
 		ended, _, grew := run.state()
 		for {
 			line, err := lines.ReadString('\n')
+			line = half + line
 			if errors.Is(err, io.EOF) {
-				// A line is written at once: there is no half of one.
+				// The rest of a line that is being written comes later.
+				half = line
 				break
 			}
 			if err != nil {
 				return
 			}
+			half = ""
 			stamp, text, _ := strings.Cut(line, " ")
 			if at, err := time.Parse(time.RFC3339Nano, stamp); err == nil && at.Before(since) {
 				continue
