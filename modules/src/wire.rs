@@ -2,7 +2,7 @@
 //! payload. Kind 0 is one JSON message, kind 1 a piece of content; an empty piece ends it. Kind 2 is empty: no task that
 //! was sent ahead and came before it begins any more. Kind 3 is eight bytes: the runner is there, and has heard the sign
 //! of life that the agent gave at this time of its own clock. Kind 4 is sixteen bytes in a piece's place: an offset and a
-//! size, of the next bytes of the content in the version that the host has.
+//! size, of the next bytes of the content in the version that the host has. Kind 5 is a piece in RFC 1951's compression.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -25,6 +25,9 @@ const PIECE: u8 = 1;
 const STOP: u8 = 2;
 const HERE: u8 = 3;
 const KEPT: u8 = 4;
+const PACKED: u8 = 5;
+/// The quickest of the compressor's levels.
+const PACKING_LEVEL: u8 = 1;
 
 /// From the runner to the agent.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -161,6 +164,16 @@ pub fn piece_frame(bytes: &[u8]) -> io::Result<Vec<u8>> {
     finish(frame)
 }
 
+/// Returns the frame of a piece, compressed; it is read as the piece that it was.
+///
+/// # Errors
+/// `InvalidInput` when what comes of it is larger than [`FRAME_LIMIT_BYTES`].
+pub fn packed_frame(bytes: &[u8]) -> io::Result<Vec<u8>> {
+    let mut frame = vec![0, 0, 0, 0, PACKED];
+    frame.extend(miniz_oxide::deflate::compress_to_vec(bytes, PACKING_LEVEL));
+    finish(frame)
+}
+
 /// Returns the frame of what the content has in common with the host's own version.
 pub fn kept_frame(offset_bytes: u64, size_bytes: u64) -> Vec<u8> {
     let mut frame = vec![0, 0, 0, 16, KEPT];
@@ -194,7 +207,8 @@ fn finish(mut frame: Vec<u8>) -> io::Result<Vec<u8>> {
 /// Reads the next frame; `None` when the other side has closed between frames.
 ///
 /// # Errors
-/// `UnexpectedEof` inside a frame, `InvalidData` for an unknown kind or a length over the limit.
+/// `UnexpectedEof` inside a frame, `InvalidData` for an unknown kind, a length over the limit, or a compressed piece that
+/// is damaged or holds more than [`PIECE_BYTES`].
 pub fn read_frame(input: &mut dyn Read) -> io::Result<Option<Frame>> {
     let mut head = [0; 5];
     let mut filled = 0;
@@ -228,6 +242,10 @@ pub fn read_frame(input: &mut dyn Read) -> io::Result<Option<Frame>> {
             })),
             _ => Err(io::Error::new(io::ErrorKind::InvalidData, "kept content without its offset and size")),
         },
+        PACKED => match miniz_oxide::inflate::decompress_to_vec_with_limit(&payload, PIECE_BYTES) {
+            Ok(bytes) => Ok(Some(Frame::Piece(bytes))),
+            Err(_) => Err(io::Error::new(io::ErrorKind::InvalidData, "a damaged piece of content")),
+        },
         kind => Err(io::Error::new(io::ErrorKind::InvalidData, format!("a frame of unknown kind {kind}"))),
     }
 }
@@ -249,12 +267,14 @@ mod tests {
     fn frames_come_back_as_sent_and_bad_ones_are_refused() {
         let mut bytes = message_frame(&Answer::Alive { id: 7, line: "x".into(), at_ms: 1 }).expect("a small message");
         bytes.extend(piece_frame(b"abc").expect("a small piece"));
+        bytes.extend(packed_frame(&[7; 1000]).expect("a small piece"));
         bytes.extend(here_frame(0x0102_0304_0506));
         bytes.extend(kept_frame(7, 1 << 40));
         let mut input = bytes.as_slice();
         let first = read_frame(&mut input).expect("a frame").expect("not the end");
         assert!(matches!(first.message(), Ok(Answer::Alive { id: 7, .. })));
         assert_eq!(read_frame(&mut input).expect("a frame"), Some(Frame::Piece(b"abc".to_vec())));
+        assert_eq!(read_frame(&mut input).expect("a frame"), Some(Frame::Piece(vec![7; 1000])));
         assert_eq!(read_frame(&mut input).expect("a frame"), Some(Frame::Here { at_ms: 0x0102_0304_0506 }));
         let kept = Frame::Kept { offset_bytes: 7, size_bytes: 1 << 40 };
         assert_eq!(read_frame(&mut input).expect("a frame"), Some(kept));
@@ -263,5 +283,8 @@ mod tests {
         assert!(read_frame(&mut &bytes[..9]).is_err(), "cut in the payload");
         assert!(read_frame(&mut [0xff, 0xff, 0xff, 0xff, 0].as_slice()).is_err(), "too long");
         assert!(read_frame(&mut [0, 0, 0, 0, 9].as_slice()).is_err(), "unknown kind");
+        assert!(read_frame(&mut [0, 0, 0, 1, PACKED, 0xff].as_slice()).is_err(), "damaged");
+        let bomb = packed_frame(&vec![0; PIECE_BYTES + 1]).expect("small");
+        assert!(bomb.len() < 10_000 && read_frame(&mut bomb.as_slice()).is_err(), "more than a piece");
     }
 }

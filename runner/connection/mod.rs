@@ -8,6 +8,7 @@ mod escalate;
 mod fleet;
 mod link;
 mod openssh;
+mod packing;
 mod passphrase;
 mod pattern;
 mod pipe;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::io::{self, SeekFrom};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use kubeon_modules::chunks::{self, Sum};
 use kubeon_modules::wire;
@@ -10,6 +10,9 @@ use kubeon_modules::wire;
 use super::Contents;
 use super::contents::Opened;
 use super::link::{Fault, Link};
+use super::packing::Packing;
+
+type SendPiece<'a> = &'a mut dyn FnMut(&mut Link, &[u8]) -> io::Result<()>;
 
 impl Link {
     /// Sends content that the agent asked for, and has another version of as `has` tells.
@@ -35,23 +38,31 @@ impl Link {
         let mut source = contents.open(sha256).ok_or_else(absent)?.map_err(|error| error.to_string())?;
         let known = chunks::unpacked(has).filter(|known| !known.is_empty());
         let unread = |error: io::Error| format!("read it here: {error}");
+        let mut packing = Packing::default();
+        let mut piece = |link: &mut Link, bytes: &[u8]| {
+            let frame = packing.frame(bytes)?;
+            let begun = Instant::now();
+            link.send(&frame, silence);
+            packing.took_to_send(frame.len(), begun.elapsed());
+            Ok(())
+        };
         match known {
-            None => self.supply_whole(&mut *source, silence).map_err(unread)?,
+            None => self.supply_whole(&mut *source, &mut piece).map_err(unread)?,
             Some(known) => {
                 let chunks = contents.chunks(sha256).ok_or_else(absent)?.map_err(unread)?;
-                self.supply_new(&mut *source, &chunks, &known, silence).map_err(unread)?;
+                self.supply_new(&mut *source, (&chunks, &known), &mut piece, silence).map_err(unread)?;
             }
         }
         self.send(&wire::piece_frame(&[]).map_err(unread)?, silence);
         Ok(())
     }
 
-    fn supply_whole(&mut self, source: &mut dyn Opened, silence: Duration) -> io::Result<()> {
+    fn supply_whole(&mut self, source: &mut dyn Opened, send: SendPiece<'_>) -> io::Result<()> {
         let mut buffer = vec![0; wire::PIECE_BYTES];
         while self.broken.is_none() {
             match source.read(&mut buffer) {
                 Ok(0) => break,
-                Ok(count) => self.send(&wire::piece_frame(&buffer[..count])?, silence),
+                Ok(count) => send(self, &buffer[..count])?,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
@@ -63,8 +74,8 @@ impl Link {
     fn supply_new(
         &mut self,
         source: &mut dyn Opened,
-        chunks: &[chunks::Chunk],
-        known: &[chunks::Chunk],
+        (chunks, known): (&[chunks::Chunk], &[chunks::Chunk]),
+        send: SendPiece<'_>,
         silence: Duration,
     ) -> io::Result<()> {
         let known: HashMap<(Sum, u32), u64> =
@@ -88,7 +99,7 @@ impl Link {
                     piece.resize(chunk.size_bytes as usize, 0);
                     source.seek(SeekFrom::Start(chunk.offset_bytes))?;
                     source.read_exact(&mut piece)?;
-                    self.send(&wire::piece_frame(&piece)?, silence);
+                    send(self, &piece)?;
                 }
             }
         }

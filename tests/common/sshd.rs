@@ -213,6 +213,8 @@ struct RelayState {
     left: Option<usize>,
     /// Whether the streams are closed then.
     close: bool,
+    /// How many bytes a second are carried towards the host.
+    pace: Option<u32>,
     streams: Vec<TcpStream>,
     /// How many connections are still closed as soon as they are there.
     refuse: usize,
@@ -257,6 +259,11 @@ impl Relay {
         std::mem::take(&mut state.accepted)
     }
 
+    /// Carries no more than so many bytes a second towards the host.
+    pub fn slow_down(&self, bytes_per_s: u32) {
+        self.state.lock().expect("a lock").pace = Some(bytes_per_s);
+    }
+
     /// Carries nothing any more, as a cable that is pulled.
     pub fn go_silent_after(&self, bytes: usize) {
         self.state.lock().expect("a lock").left = Some(bytes);
@@ -279,6 +286,7 @@ fn carry(mut from: TcpStream, mut to: TcpStream, state: &std::sync::Mutex<RelayS
             return;
         }
         let mut carried = count;
+        let pace;
         {
             let mut state = state.lock().expect("a lock");
             if towards_host && let Some(left) = &mut state.left {
@@ -294,6 +302,10 @@ fn carry(mut from: TcpStream, mut to: TcpStream, state: &std::sync::Mutex<RelayS
             if state.dead && !towards_host {
                 carried = 0;
             }
+            pace = state.pace.filter(|_| towards_host);
+        }
+        if let Some(bytes_per_s) = pace {
+            std::thread::sleep(Duration::from_secs_f64(carried as f64 / f64::from(bytes_per_s)));
         }
         if to.write_all(&buffer[..carried]).is_err() {
             return;

@@ -152,6 +152,36 @@ fn of_a_large_file_only_what_is_new_travels() {
     );
 }
 
+/// On a slow line content is compressed, on a quick one it is not.
+#[test]
+fn content_is_compressed_where_the_line_is_slow() {
+    let (sshd, user) = (Sshd::start(""), User::new("/bin/bash"));
+    let text = (0..).map(|number| format!("line {number}\n")).take(2 << 20).collect::<String>().into_bytes();
+    let dest = user.home.join("much");
+    let sent = |pace: Option<u32>, bytes: &[u8]| {
+        let relay = Relay::to(sshd.port);
+        let mut target = sshd.target(&user.name);
+        target.port = Some(relay.port);
+        target.host_key_checking = false;
+        let mut connection = open(&target);
+        assert_eq!(user_of(&mut connection, None), user.name);
+        if let Some(pace) = pace {
+            relay.slow_down(pace);
+        }
+        let mut contents = Contents::default();
+        let sha256 = contents.add_bytes(bytes.to_vec());
+        let copy = task("copy", json!({"content": {"sha256": sha256, "size_bytes": bytes.len()}, "dest": dest}));
+        let before = connection.statistics().bytes_sent;
+        connection.run(None, &copy, &contents, &|_| {}).expect("a result");
+        assert!(std::fs::read(&dest).expect("the file") == bytes, "not what was sent");
+        std::fs::remove_file(&dest).expect("remove");
+        (connection.statistics().bytes_sent - before) as usize
+    };
+    assert!(sent(None, &text) > text.len() / 4 * 3);
+    let slow = sent(Some(4 << 20), &text);
+    assert!(slow < text.len() / 2, "{slow} of {}", text.len());
+}
+
 #[test]
 fn a_line_cut_in_the_midst_of_content() {
     let (sshd, user) = (Sshd::start(""), User::new("/bin/bash"));
