@@ -1,7 +1,9 @@
 //! What two versions of a file have in common: both are cut where their content says, so that an insertion moves the cuts
 //! along, and each chunk is told by a sum. Source: FastCDC, Xia et al. 2020.
 
-use std::io::{self, Read};
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::ops::Range;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use fastcdc::v2020::StreamCDC;
@@ -62,6 +64,49 @@ pub fn unpacked(text: &str) -> Option<Vec<Chunk>> {
     entries.iter().map(chunk).collect()
 }
 
+/// Files that hold parts of a content, as one behind the other.
+#[derive(Debug, Default)]
+pub(crate) struct Known<'a> {
+    files: Vec<(&'a File, Range<u64>)>,
+    pub(crate) chunks: Vec<Chunk>,
+}
+
+impl Known<'_> {
+    /// Reads them; one that can't be read is none.
+    pub(crate) fn of(files: &[File]) -> Known<'_> {
+        let mut known = Known::default();
+        for mut file in files {
+            let Ok(chunks) = chunks_of(&mut file) else { continue };
+            let begin = known.files.last().map_or(0, |(_, part)| part.end);
+            let placed = chunks.into_iter().map(|chunk| Chunk { offset_bytes: begin + chunk.offset_bytes, ..chunk });
+            known.chunks.extend(placed);
+            let end = known.chunks.last().map_or(begin, |chunk| chunk.offset_bytes + u64::from(chunk.size_bytes));
+            known.files.push((file, begin..end));
+        }
+        known
+    }
+
+    /// Writes a part of them to `sink`.
+    ///
+    /// # Errors
+    /// When they no longer hold it.
+    pub(crate) fn write(&self, part: Range<u64>, sink: &mut dyn Write) -> io::Result<()> {
+        let mut next = part.start;
+        while next < part.end {
+            let held = self.files.iter().find(|(_, held)| held.contains(&next));
+            let (file, held) = held.ok_or(io::ErrorKind::InvalidData)?;
+            let mut file: &File = file;
+            file.seek(SeekFrom::Start(next - held.start))?;
+            let wanted = held.end.min(part.end) - next;
+            if io::copy(&mut file.take(wanted), sink)? != wanted {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            next += wanted;
+        }
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -89,5 +134,24 @@ mod tests {
         assert!(known + 3 >= new.len() && known < new.len(), "{known} of {}", new.len());
         assert_eq!(unpacked(&packed(&old)), Some(old));
         assert_eq!(unpacked("AAAA"), None);
+    }
+
+    #[test]
+    fn files_that_hold_parts_are_read_as_one() {
+        let bytes = noise(300_000);
+        let [one, two] = [&bytes[..100_000], &bytes[100_000..]].map(|part| {
+            let path = std::env::temp_dir().join(format!("kubeon-known-{}-{}", std::process::id(), part.len()));
+            std::fs::write(&path, part).expect("write");
+            let file = File::open(&path).expect("open");
+            std::fs::remove_file(&path).expect("remove");
+            file
+        });
+        let files = [one, two];
+        let known = Known::of(&files);
+        assert!(known.chunks.is_sorted_by_key(|chunk| chunk.offset_bytes), "{:?}", known.chunks);
+        let mut read = Vec::new();
+        known.write(50_000..250_000, &mut read).expect("it is there");
+        assert!(read == bytes[50_000..250_000]);
+        assert!(known.write(250_000..300_001, &mut Vec::new()).is_err());
     }
 }

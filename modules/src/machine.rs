@@ -19,9 +19,13 @@ use crate::{Algorithm, Content, Done, Error, ErrorKind};
 pub trait Service {
     /// Writes the content of this SHA-256 to `sink`.
     fn fetch(&self, sha256: &str, sink: &mut dyn io::Write) -> Result<(), Error>;
-    /// The same where the host has `old`, of which the content may hold parts.
-    fn fetch_over(&self, sha256: &str, _old: &fs::File, sink: &mut dyn io::Write) -> Result<(), Error> {
+    /// The same where the host has `known`, files of which the content may hold parts.
+    fn fetch_over(&self, sha256: &str, _known: &[fs::File], sink: &mut dyn io::Write) -> Result<(), Error> {
         self.fetch(sha256, sink)
+    }
+    /// Whether nothing comes from there any more.
+    fn is_cut_off(&self) -> bool {
+        false
     }
     /// Tells that the task lives, with its latest line of output.
     fn progress(&self, line: &str);
@@ -68,13 +72,16 @@ impl<'a> Machine<'a> {
         self.service.progress(line);
     }
 
-    /// Receives content from the runner and checks it against its name. `old` is what the host has of it, in another
-    /// version.
+    pub(crate) fn is_cut_off(&self) -> bool {
+        self.service.is_cut_off()
+    }
+
+    /// Receives content from the runner and checks it against its name. `known` are files that may hold parts of it.
     pub(crate) fn receive(
         &self,
         sha256: &str,
         size_bytes: u64,
-        old: Option<&fs::File>,
+        known: &[fs::File],
         sink: &mut dyn io::Write,
     ) -> Result<(), Error> {
         if let Some((name, bytes)) = &*self.fetched.borrow()
@@ -84,9 +91,10 @@ impl<'a> Machine<'a> {
             return sink.write_all(bytes).map_err(attempted);
         }
         let mut checked = Checked { sink, digest: Sha256::new(), size_bytes: 0 };
-        match old {
-            Some(old) => self.service.fetch_over(sha256, old, &mut checked)?,
-            None => self.service.fetch(sha256, &mut checked)?,
+        if known.is_empty() {
+            self.service.fetch(sha256, &mut checked)?;
+        } else {
+            self.service.fetch_over(sha256, known, &mut checked)?;
         }
         let (got, size) = (hexadecimal(&checked.digest.finalize()), checked.size_bytes);
         if got != sha256 || size != size_bytes {
@@ -210,7 +218,7 @@ impl Host for Machine<'_> {
                     return Ok(bytes.clone());
                 }
                 let mut bytes = Vec::new();
-                self.receive(sha256, *size_bytes, None, &mut bytes)?;
+                self.receive(sha256, *size_bytes, &[], &mut bytes)?;
                 *self.fetched.borrow_mut() = Some((sha256.clone(), bytes.clone()));
                 Ok(bytes)
             }

@@ -5,7 +5,7 @@ mod job;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::fs;
-use std::io::{self, Read, Seek, Write};
+use std::io::{self, Read, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak, mpsc};
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 
 use crate::algorithm::hexadecimal;
 use crate::background::background;
-use crate::chunks::{chunks_of, packed};
+use crate::chunks::{Known, packed};
 use crate::host::Map;
 use crate::host::Put as _;
 
@@ -65,6 +65,7 @@ pub fn serve(
         output,
         task: Cell::new(0),
         told: Cell::new(None),
+        cut_off: Cell::new(false),
         ended_ms: Cell::new(0),
     };
     // Whether the latest task was executed and did not fail, and whether what was sent behind it may be planned.
@@ -279,6 +280,8 @@ struct Link {
     output: Arc<Mutex<Output>>,
     task: Cell<u64>,
     told: Cell<Option<Instant>>,
+    /// Nothing comes from the runner any more.
+    cut_off: Cell<bool>,
     /// When the latest task ended that was executed.
     ended_ms: Cell<u64>,
 }
@@ -330,11 +333,13 @@ impl Link {
     }
 
     fn piece(&self) -> Result<Numbered, Error> {
-        match self.frames.recv_timeout(PIECE_TIMEOUT) {
-            Ok(Ok(frame)) => Ok(frame),
-            Ok(Err(error)) => Err(lost(&error.to_string())),
-            Err(_) => Err(lost("no content came")),
-        }
+        let why = match self.frames.recv_timeout(PIECE_TIMEOUT) {
+            Ok(Ok(frame)) => return Ok(frame),
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => "no content came".to_owned(),
+        };
+        self.cut_off.set(true);
+        Err(lost(&why))
     }
 }
 
@@ -344,11 +349,15 @@ fn lost(why: &str) -> Error {
 
 impl Service for Link {
     fn fetch(&self, sha256: &str, sink: &mut dyn Write) -> Result<(), Error> {
-        self.receive(sha256, None, sink)
+        self.receive(sha256, &[], sink)
     }
 
-    fn fetch_over(&self, sha256: &str, old: &fs::File, sink: &mut dyn Write) -> Result<(), Error> {
-        self.receive(sha256, Some(old), sink)
+    fn fetch_over(&self, sha256: &str, known: &[fs::File], sink: &mut dyn Write) -> Result<(), Error> {
+        self.receive(sha256, known, sink)
+    }
+
+    fn is_cut_off(&self) -> bool {
+        self.cut_off.get()
     }
 
     fn progress(&self, line: &str) {
@@ -364,25 +373,23 @@ impl Service for Link {
 }
 
 impl Link {
-    fn receive(&self, sha256: &str, old: Option<&fs::File>, sink: &mut dyn Write) -> Result<(), Error> {
-        // One that can't be read is none.
-        let chunks = old.and_then(|mut old| chunks_of(&mut old).ok()).unwrap_or_default();
-        let want = Answer::Want { id: self.task.get(), sha256: sha256.to_owned(), has: packed(&chunks) };
+    fn receive(&self, sha256: &str, known: &[fs::File], sink: &mut dyn Write) -> Result<(), Error> {
+        let known = Known::of(known);
+        let want = Answer::Want { id: self.task.get(), sha256: sha256.to_owned(), has: packed(&known.chunks) };
         wire::send(&mut self.output().stream, &want).map_err(|error| lost(&error.to_string()))?;
         let mut took = Ok(());
         loop {
             let Numbered { number, frame } = self.piece()?;
-            let written = match (frame, old) {
-                (Frame::Piece(bytes), _) if bytes.is_empty() => return took,
+            let written = match frame {
+                Frame::Piece(bytes) if bytes.is_empty() => return took,
                 // The rest of content that can't be stored is taken all the same, so that the next task finds the stream
                 // in order.
-                (Frame::Piece(_) | Frame::Kept { .. }, _) if took.is_err() => continue,
-                (Frame::Piece(bytes), _) => sink.write_all(&bytes),
-                (Frame::Kept { offset_bytes, size_bytes }, Some(old)) => {
-                    copy_range(old, offset_bytes, size_bytes, sink)
+                Frame::Piece(_) | Frame::Kept { .. } if took.is_err() => continue,
+                Frame::Piece(bytes) => sink.write_all(&bytes),
+                Frame::Kept { offset_bytes, size_bytes } => {
+                    known.write(offset_bytes..offset_bytes.saturating_add(size_bytes), sink)
                 }
-                (Frame::Kept { .. }, None) => Err(io::ErrorKind::InvalidData.into()),
-                (frame @ Frame::Message(_), _) => match frame.message::<Request>() {
+                frame @ Frame::Message(_) => match frame.message::<Request>() {
                     Ok(Request::Missing { message }) => return took.and(Err(lost(&message))),
                     Ok(Request::Run(_) | Request::Then(_) | Request::Plan(_)) => {
                         self.waiting.borrow_mut().push_back(Numbered { number, frame });
@@ -390,15 +397,9 @@ impl Link {
                     }
                     Err(error) => return Err(lost(&error.to_string())),
                 },
-                (Frame::Stop | Frame::Here { .. }, _) => continue,
+                Frame::Stop | Frame::Here { .. } => continue,
             };
             took = written.map_err(|error| Error::new(ErrorKind::Failed, format!("write content: {error}")));
         }
     }
-}
-
-/// Writes a part of a file to `sink`.
-fn copy_range(mut from: &fs::File, offset_bytes: u64, size_bytes: u64, sink: &mut dyn Write) -> io::Result<()> {
-    from.seek(io::SeekFrom::Start(offset_bytes))?;
-    io::copy(&mut from.take(size_bytes), sink).map(drop)
 }

@@ -242,7 +242,8 @@ impl Service for Overtaken {
     fn fetch(&self, sha256: &str, sink: &mut dyn io::Write) -> Result<(), Error> {
         self.0.fetch(sha256, sink)
     }
-    fn fetch_over(&self, _sha256: &str, old: &fs::File, sink: &mut dyn io::Write) -> Result<(), Error> {
+    fn fetch_over(&self, _sha256: &str, known: &[fs::File], sink: &mut dyn io::Write) -> Result<(), Error> {
+        let [old] = known else { panic!("one file: {known:?}") };
         assert_eq!(old.metadata().expect("an open file").len(), 2 << 20);
         sink.write_all(&vec![7; 3 << 20]).expect("a sink that takes all");
         Ok(())

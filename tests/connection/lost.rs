@@ -104,12 +104,10 @@ fn content_goes_out_only_where_it_differs() {
 }
 
 /// A file of which the host has another version: what stands elsewhere in it does not travel again.
-#[test]
-fn of_a_large_file_only_what_is_new_travels() {
-    let (sshd, user) = (Sshd::start(""), User::new("/bin/bash"));
-    let mut connection = open(&sshd.target(&user.name));
+/// Returns what makes bytes that have nothing in common.
+fn noise() -> impl FnMut(usize) -> Vec<u8> {
     let mut state = 1_u64;
-    let mut noise = |count: usize| -> Vec<u8> {
+    move |count| {
         let next = |_| {
             state ^= state << 13;
             state ^= state >> 7;
@@ -117,7 +115,14 @@ fn of_a_large_file_only_what_is_new_travels() {
             state as u8
         };
         (0..count).map(next).collect()
-    };
+    }
+}
+
+#[test]
+fn of_a_large_file_only_what_is_new_travels() {
+    let (sshd, user) = (Sshd::start(""), User::new("/bin/bash"));
+    let mut connection = open(&sshd.target(&user.name));
+    let mut noise = noise();
     let old = noise(8 << 20);
     let dest = user.home.join("big");
     let mut copy = |bytes: &[u8]| {
@@ -180,6 +185,52 @@ fn content_is_compressed_where_the_line_is_slow() {
     assert!(sent(None, &text) > text.len() / 4 * 3);
     let slow = sent(Some(4 << 20), &text);
     assert!(slow < text.len() / 2, "{slow} of {}", text.len());
+}
+
+/// What has come before the line was cut does not travel again, nor does what the old version has; and nothing is left then.
+#[test]
+fn content_goes_on_where_it_was_cut() {
+    let (sshd, user) = (Sshd::start(""), User::new("/bin/bash"));
+    let relay = Relay::to(sshd.port);
+    let mut target = sshd.target(&user.name);
+    target.host_key_checking = false;
+    target.port = Some(relay.port);
+    let (mut noise, dest) = (noise(), user.home.join("big"));
+    let old = noise(4 << 20);
+    std::fs::write(&dest, &old).expect("write");
+    must("chown", &[&format!("{}:", user.name), &dest.display().to_string()]);
+    let new = [noise(12 << 20), old.clone()].concat();
+    let mut contents = Contents::default();
+    let sha256 = contents.add_bytes(new.clone());
+    let copy = task("copy", json!({"content": {"sha256": sha256, "size_bytes": new.len()}, "dest": dest}));
+    let mut connection = open(&target);
+    assert_eq!(user_of(&mut connection, None), user.name);
+    relay.close_after(8 << 20);
+    refused(connection.run(None, &copy, &contents, &|_| {}));
+    assert_eq!(std::fs::read(&dest).expect("the file"), old);
+    let left = || stored(&user.home).into_iter().filter(|name| name.contains("big")).collect::<Vec<_>>();
+    // Its agent has to see first that nobody is there.
+    let started = Instant::now();
+    let has_ended = || {
+        let left = left();
+        let agent = left.iter().find_map(|name| name.strip_prefix(".big.kubeon-")?.split_once('-'));
+        agent.is_some_and(|(process, _)| !Path::new("/proc").join(process).exists())
+    };
+    while !has_ended() {
+        assert!(started.elapsed() < Duration::from_secs(20), "{:?}", left());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+
+    target.port = Some(sshd.port);
+    let mut connection = open(&target);
+    assert_eq!(user_of(&mut connection, None), user.name);
+    let before = connection.statistics().bytes_sent;
+    let result = connection.run(None, &copy, &contents, &|_| {}).expect("a result");
+    assert_eq!(result.get("failed"), None, "{result:?}");
+    let sent = connection.statistics().bytes_sent - before;
+    assert!((1 << 20..8 << 20).contains(&sent), "{sent} of {}", new.len());
+    assert!(std::fs::read(&dest).expect("the file") == new);
+    assert_eq!(left(), ["big"]);
 }
 
 #[test]

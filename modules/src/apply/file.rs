@@ -46,18 +46,21 @@ pub(super) fn write(machine: &Machine, write: &Write) -> Result<Option<String>, 
         (Some(_), true) => Some(back_up(&target).map_err(attempted)?),
         (None, _) | (_, false) => None,
     };
+    let left = left_of(&target, &write.content);
     let (temporary, mut file) = temporary_beside(&target).map_err(attempted)?;
     let written = (|| {
         match &write.content {
             Content::Inline(bytes) => file.write_all(bytes).map_err(attempted)?,
             Content::Sent { sha256, size_bytes } => {
-                let known = old.as_ref().and_then(|old| worth_comparing(&target, old, *size_bytes));
-                let received = machine.receive(sha256, *size_bytes, known.as_ref(), &mut file);
+                let is_old = old.as_ref().is_some_and(|old| worth_comparing(old, *size_bytes));
+                let here = if is_old { File::open(&target).ok() } else { None };
+                let known: Vec<File> = left.into_iter().chain(here).collect();
+                let received = machine.receive(sha256, *size_bytes, &known, &mut file);
                 // What is here may be written to while it is compared.
                 match received {
-                    Err(_) if known.is_some() => {
+                    Err(_) if !known.is_empty() && !machine.is_cut_off() => {
                         file.set_len(0).and_then(|()| file.rewind()).map_err(attempted)?;
-                        machine.receive(sha256, *size_bytes, None, &mut file)?;
+                        machine.receive(sha256, *size_bytes, &[], &mut file)?;
                     }
                     received => received?,
                 }
@@ -83,17 +86,42 @@ pub(super) fn write(machine: &Machine, write: &Write) -> Result<Option<String>, 
         }
     })();
     if let Err(error) = written {
-        fs::remove_file(&temporary).ok();
+        // What has come of large content is taken up by whoever writes here next.
+        let is_worth_it = file.metadata().is_ok_and(|got| worth_comparing(&got, got.len()));
+        if !(machine.is_cut_off() && is_worth_it) {
+            fs::remove_file(&temporary).ok();
+        }
         return Err(error);
     }
     sync_parent(&target);
     Ok(backup)
 }
 
-/// Opens the version that is here where it is worth to look for what the new one has of it.
-fn worth_comparing(target: &Path, old: &fs::Metadata, size_bytes: u64) -> Option<File> {
-    let are_large = [old.len(), size_bytes].iter().all(|size| COMPARED_BYTES.contains(size));
-    if old.is_file() && are_large { File::open(target).ok() } else { None }
+/// Whether it is worth to look for what content of this size has of a file.
+fn worth_comparing(file: &fs::Metadata, size_bytes: u64) -> bool {
+    file.is_file() && [file.len(), size_bytes].iter().all(|size| COMPARED_BYTES.contains(size))
+}
+
+/// Opens what is left of an earlier try to receive content for `target`, before it is swept away.
+fn left_of(target: &Path, content: &Content) -> Option<File> {
+    let Content::Sent { size_bytes, .. } = content else { return None };
+    let (folder, before) = beside(target);
+    let largest = leftovers::found(folder, &before, "~")
+        .filter_map(|path| {
+            let careful = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+            let file = OpenOptions::new().read(true).custom_flags(careful).open(path).ok()?;
+            let metadata = file.metadata().ok()?;
+            worth_comparing(&metadata, *size_bytes).then_some((metadata.len(), file))
+        })
+        .max_by_key(|(size, _)| *size)?;
+    Some(largest.1)
+}
+
+/// Returns the folder of `target`, and how the names of temporary files beside it begin.
+fn beside(target: &Path) -> (&Path, String) {
+    let name = target.file_name().unwrap_or_default().to_string_lossy();
+    let short: String = name.chars().take(100).collect();
+    (target.parent().unwrap_or(Path::new("/")), format!(".{short}.kubeon-"))
 }
 
 fn copy_of(path: &str, into: &mut File) -> Result<(), Error> {
@@ -122,10 +150,8 @@ fn write_into(temporary: &Path, target: &Path) -> io::Result<()> {
 /// (a leading dot, no known ending).
 fn temporary_beside(target: &Path) -> io::Result<(PathBuf, File)> {
     static COUNT: AtomicU32 = AtomicU32::new(0);
-    let name = target.file_name().unwrap_or_default().to_string_lossy();
-    let short: String = name.chars().take(100).collect();
-    let before = format!(".{short}.kubeon-");
-    leftovers::sweep(target.parent().unwrap_or(Path::new("/")), &before, "~");
+    let (folder, before) = beside(target);
+    leftovers::sweep(folder, &before, "~");
     loop {
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let path = target.with_file_name(leftovers::name(&before, count, "~"));
@@ -372,7 +398,7 @@ impl Scratch {
     pub(super) fn add_content(&self, machine: &Machine, name: &str, content: &Content) -> Result<(), Error> {
         match content {
             Content::Inline(bytes) => self.add(name, bytes),
-            Content::Sent { sha256, size_bytes } => machine.receive(sha256, *size_bytes, None, &mut self.make(name)?),
+            Content::Sent { sha256, size_bytes } => machine.receive(sha256, *size_bytes, &[], &mut self.make(name)?),
             Content::File { path } => copy_of(path, &mut self.make(name)?),
         }
     }

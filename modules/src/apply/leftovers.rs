@@ -3,7 +3,7 @@
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// An owner that can't be seen from here, such as one in another container, has gone when it has written nothing for so
@@ -21,23 +21,26 @@ pub(super) fn claim(file: &File) {
     file.try_lock().ok();
 }
 
-/// Removes from a folder what [`name`] has named alike, where nobody uses it any more.
-pub(super) fn sweep(folder: &Path, before: &str, after: &str) {
+/// Returns what [`name`] has named alike in a folder, where nobody uses it any more.
+pub(super) fn found<'a>(folder: &Path, before: &'a str, after: &'a str) -> impl Iterator<Item = PathBuf> + use<'a> {
     let entries = fs::read_dir(if folder.as_os_str().is_empty() { Path::new(".") } else { folder });
-    for entry in entries.into_iter().flatten().flatten() {
+    entries.into_iter().flatten().flatten().filter_map(move |entry| {
         let name = entry.file_name();
-        let numbers = name.to_str().and_then(|name| name.strip_prefix(before)?.strip_suffix(after)?.split_once('-'));
-        let Some((process, count)) = numbers else { continue };
-        if let (Ok(process), Ok(_)) = (process.parse(), count.parse::<u32>())
-            && is_forgotten(&entry.path(), process)
-        {
-            let path = entry.path();
-            if path.is_dir() {
-                fs::remove_dir_all(&path).ok()
-            } else {
-                fs::remove_file(&path).ok()
-            };
-        }
+        let (process, count) = name.to_str()?.strip_prefix(before)?.strip_suffix(after)?.split_once('-')?;
+        count.parse::<u32>().ok()?;
+        let path = entry.path();
+        is_forgotten(&path, process.parse().ok()?).then_some(path)
+    })
+}
+
+/// Removes what [`found`] finds.
+pub(super) fn sweep(folder: &Path, before: &str, after: &str) {
+    for path in found(folder, before, after) {
+        if path.is_dir() {
+            fs::remove_dir_all(&path).ok()
+        } else {
+            fs::remove_file(&path).ok()
+        };
     }
 }
 
