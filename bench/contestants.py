@@ -80,6 +80,7 @@ def all_of(work, program, floor, venv):
         Contestant("floor-exec", floor_of("exec")),
         Contestant("kubeon-run", kubeon, recap=True),
         Contestant("kubeon-run-ahead", kubeon, {"KUBEON_SEND_AHEAD": "safe"}, recap=True),
+        Contestant("kubeon-run-all", kubeon, {"KUBEON_SEND_AHEAD": "all"}, recap=True),
     ]
     if venv:
         (work / "ansible.cfg").write_text("[defaults]\n")

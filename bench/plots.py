@@ -22,6 +22,7 @@ LINES = {
     "pyinfra": ("pyinfra", "#d4a017"),
     "kubeon-run": ("kubeon-run", "#1f6fb4"),
     "kubeon-run-ahead": ("kubeon-run, tasks sent ahead", "#7fb3dd"),
+    "kubeon-run-all": ("kubeon-run, all sent ahead", "#2a9d8f"),
     "floor": ("the floor", "#555555"),
     "floor-pipelined": ("the floor, all frames at once", "#aaaaaa"),
 }

@@ -66,9 +66,9 @@ impl Scene {
         self.ended(child, since)
     }
 
-    /// Waits until a shell's line succeeds on a host.
+    /// Waits until a shell's line succeeds on a host: longer than systemd gives a service to stop, 90 s.
     pub fn until(&self, host: &str, line: &str) {
-        let end = Instant::now() + Duration::from_secs(60);
+        let end = Instant::now() + Duration::from_secs(150);
         while !self.fleet.try_see(host, line).status.success() {
             if Instant::now() > end {
                 let seen = self.fleet.try_see(host, "ps axo pid,stat,etime,args; ls -lA /srv /run /root");
