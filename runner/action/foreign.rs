@@ -44,6 +44,7 @@ pub(super) fn run(run: &ItemRun<'_>, foreign: &Foreign, args: &Map) -> Result<Ma
         info: run.info,
         diff: run.diff,
         no_log: run.no_log,
+        round: run.round,
         sending: run.sending,
     };
     let ran = parcel.send(&real, "script", &script)?;

@@ -1,5 +1,6 @@
 //! One task on one host: its loop, its result, what it registers and notifies.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -78,7 +79,7 @@ impl HostTask<'_> {
         let templar = self.templar();
         let no_log = self.flag(&templar, Keyword::NoLog);
         let end = ItemEnd { status: done.status, result: done.result, delegated: done.delegated };
-        let run = self.item(templar.clone(), no_log);
+        let run = self.item(templar.clone(), no_log, 0);
         let rounds = self.task.loop_.as_ref().and_then(|_| end.result.get("results")?.as_list());
         for round in rounds.into_iter().flat_map(|rounds| rounds.iter()) {
             if let Some(result) = round.as_map() {
@@ -95,7 +96,7 @@ impl HostTask<'_> {
         if self.over.is_empty() { templar } else { templar.with(self.over.iter().cloned()) }
     }
 
-    fn item(&self, templar: Templar, no_log: bool) -> ItemRun<'_> {
+    fn item(&self, templar: Templar, no_log: bool, round: usize) -> ItemRun<'_> {
         ItemRun {
             world: self.world,
             play: self.play,
@@ -107,6 +108,7 @@ impl HostTask<'_> {
             check: self.world.options.check,
             diff: self.world.options.diff,
             no_log,
+            round,
             sending: Sending::Now(self.next),
         }
     }
@@ -119,11 +121,18 @@ impl HostTask<'_> {
         templar.value(&setting.value).map_or(keyword == Keyword::NoLog, |value| truth(&value))
     }
 
-    fn one(&self, templar: Templar, no_log: bool, item: Option<&Value>, includes: &mut Vec<Inclusion>) -> ItemEnd {
-        let mut run = self.item(templar, no_log);
+    /// Does a round of a loop, by its place and item, or what has no loop.
+    fn one(
+        &self,
+        templar: Templar,
+        no_log: bool,
+        round: Option<(usize, &Value)>,
+        includes: &mut Vec<Inclusion>,
+    ) -> ItemEnd {
+        let mut run = self.item(templar, no_log, round.map_or(0, |(index, _)| index));
         let end = run.run();
         if matches!(end.status, Status::Ok | Status::Changed) && action::includes(&self.task.action.name) {
-            includes.push(Inclusion::new(&run, &end.result, item.cloned()));
+            includes.push(Inclusion::new(&run, &end.result, round.map(|(_, item)| item.clone())));
         }
         self.keep(&run, &end);
         end
@@ -179,7 +188,7 @@ impl HostTask<'_> {
             let names = names_of(&rounds, index, item);
             let inner = templar.with(names.iter().map(|(name, value)| (name.clone(), value.clone())));
             let started = Instant::now();
-            let mut end = self.one(inner.clone(), no_log, Some(item), includes);
+            let mut end = self.one(inner.clone(), no_log, Some((index, item)), includes);
             end.result.insert(rounds.loop_var.as_str(), item.clone());
             end.result.insert("ansible_loop_var", rounds.loop_var.as_str());
             if let Some(name) = &rounds.index_var {
@@ -292,11 +301,11 @@ impl HostTask<'_> {
         })
     }
 
-    /// Returns what each round of a loop sees, where that can be told by now.
-    pub(super) fn rounds_ahead(&self, loop_: &Loop, templar: &Templar) -> Option<Vec<Templar>> {
+    /// Returns what some rounds of a loop see, where that can be told by now.
+    pub(super) fn rounds_ahead(&self, loop_: &Loop, templar: &Templar, which: Range<usize>) -> Option<Vec<Templar>> {
         let rounds = self.rounds_of(loop_, templar).ok()?;
-        let each = rounds.items.iter().enumerate().map(|(index, item)| templar.with(names_of(&rounds, index, item)));
-        Some(each.collect())
+        let items = rounds.items.iter().enumerate().skip(which.start).take(which.len());
+        Some(items.map(|(index, item)| templar.with(names_of(&rounds, index, item))).collect())
     }
 
     fn outcome(&self, end: &ItemEnd, no_log: bool, duration_s: f64, ignored: bool) -> Outcome {

@@ -260,6 +260,23 @@ fn a_rerun_with_nothing_to_do_takes_few_round_trips() {
 }
 
 #[test]
+fn each_round_of_long_loops_travels_once() {
+    let wire = Wire::new(&["a"]);
+    let playbook = "
+- hosts: all
+  gather_facts: false
+  tasks:
+    - {stat: {path: '/none/{{ item }}'}, loop: '{{ range(100) }}'}
+    - {file: {path: '/none/{{ item }}', state: absent}, loop: '{{ range(100) }}'}
+";
+    let ran = wire.run(playbook, None);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let (runs, _, plans) = wire.sent("a");
+    assert_eq!(runs + plans, 200, "{runs} and {plans}");
+    assert!(runs < 10, "{runs}");
+}
+
+#[test]
 fn what_depends_on_a_result_waits_for_it() {
     let wire = Wire::new(&["a"]);
     let ran = wire.run(

@@ -24,21 +24,13 @@ use crate::template::Templar;
 const HERE: &[&str] = &["assert", "debug", "set_fact", "validate_argument_spec"];
 
 /// Returns up to `most` tasks that this host is likely to be asked for after its current one.
-pub(in crate::execute) fn foresee(
-    head: &ItemRun<'_>,
-    request: &wire::Task,
-    coming: &Coming<'_>,
-    most: usize,
-) -> Vec<wire::Task> {
+pub(in crate::execute) fn foresee(head: &ItemRun<'_>, coming: &Coming<'_>, most: usize) -> Vec<wire::Task> {
     if most == 0 {
         return Vec::new();
     }
     let mut walk = Walk { head, most, tasks: Vec::new(), size_bytes: 0, unsettled: Arc::default(), guarded: false };
     if head.task.loop_.is_some() && !is_apart(head.task) {
-        // The rounds that come after this one.
-        walk.plan(head.task);
-        let done = walk.tasks.iter().position(|task| task.asks_the_same(request)).map_or(walk.tasks.len(), |at| at + 1);
-        walk.tasks.drain(..done);
+        walk.plan(head.task, head.round + 1);
     }
     walk.note_registered(head.task);
     walk.through(coming.upcoming());
@@ -111,7 +103,7 @@ impl Walk<'_> {
             self.note_registered(task);
             return if likely == Likely::Unlikely { Sight::Clear } else { Sight::Blocked };
         }
-        self.plan(task);
+        self.plan(task, 0);
         self.note_registered(task);
         Sight::Clear
     }
@@ -159,8 +151,8 @@ impl Walk<'_> {
         (likely, touched.load(Ordering::Relaxed))
     }
 
-    /// Adds what a task will ask for, once a round.
-    fn plan(&mut self, task: &Arc<Task>) {
+    /// Adds what a task will ask for, once a round from the one of that number on.
+    fn plan(&mut self, task: &Arc<Task>, first: usize) {
         let (templar, touched) = self.templar(task, false);
         let rounds = match &task.loop_ {
             None => vec![templar],
@@ -168,7 +160,8 @@ impl Walk<'_> {
                 let (world, play, host) = (self.head.world, self.head.play, self.head.host);
                 let next = Coming::default();
                 let its = HostTask { world, play, host, task, info: &unannounced(task), over: &[], next: &next };
-                its.rounds_ahead(loop_, &templar).unwrap_or_default()
+                let rounds = first..first + self.most - self.tasks.len();
+                its.rounds_ahead(loop_, &templar, rounds).unwrap_or_default()
             }
         };
         if touched.load(Ordering::Relaxed) {
@@ -236,6 +229,7 @@ impl Walk<'_> {
             check,
             diff,
             no_log: true,
+            round: 0,
             sending,
         })
     }

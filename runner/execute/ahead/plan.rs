@@ -66,6 +66,7 @@ fn one(head: &ItemRun<'_>, task: &Arc<Task>, unsettled: &Arc<HashSet<String>>) -
         check: world.options.check,
         diff: world.options.diff,
         no_log: true,
+        round: 0,
         sending: Sending::Planning(&slot),
     };
     let skipped = run.skipped();

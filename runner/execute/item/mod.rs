@@ -37,6 +37,8 @@ pub struct ItemRun<'a> {
     pub check: bool,
     pub diff: bool,
     pub no_log: bool,
+    /// Which round of its loop it is.
+    pub round: usize,
     pub sending: Sending<'a>,
 }
 

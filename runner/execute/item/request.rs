@@ -73,7 +73,7 @@ impl ItemRun<'_> {
                 return Ok((foreseen, false));
             }
             let most = if leads { connection.most_plans() } else { 0 };
-            let plans = Plans { tasks: ahead::foresee(self, request, next, most), changes };
+            let plans = Plans { tasks: ahead::foresee(self, next, most), changes };
             let answered = connection.run_as::<Told>(become_, request, (count, &behind), plans, contents, &alive)?;
             if ahead::is_plannable_module(&request.module) {
                 connection.note_plan(answered.looked);
