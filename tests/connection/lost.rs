@@ -103,7 +103,6 @@ fn content_goes_out_only_where_it_differs() {
     assert_eq!(user_of(&mut connection, None), user.name);
 }
 
-/// A file of which the host has another version: what stands elsewhere in it does not travel again.
 /// Returns what makes bytes that have nothing in common.
 fn noise() -> impl FnMut(usize) -> Vec<u8> {
     let mut state = 1_u64;
@@ -118,6 +117,7 @@ fn noise() -> impl FnMut(usize) -> Vec<u8> {
     }
 }
 
+/// A file of which the host has another version: what stands elsewhere in it does not travel again.
 #[test]
 fn of_a_large_file_only_what_is_new_travels() {
     let (sshd, user) = (Sshd::start(""), User::new("/bin/bash"));

@@ -105,6 +105,9 @@ fn worth_comparing(file: &fs::Metadata, size_bytes: u64) -> bool {
 /// Opens what is left of an earlier try to receive content for `target`, before it is swept away.
 fn left_of(target: &Path, content: &Content) -> Option<File> {
     let Content::Sent { size_bytes, .. } = content else { return None };
+    if !COMPARED_BYTES.contains(size_bytes) {
+        return None;
+    }
     let (folder, before) = beside(target);
     let largest = leftovers::found(folder, &before, "~")
         .filter_map(|path| {

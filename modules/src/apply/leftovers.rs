@@ -1,5 +1,5 @@
-//! What agents leave behind that were killed while they wrote: each temporary name says whose it is, and whoever makes
-//! another beside it takes away those whose owner has gone.
+//! What agents leave behind that were killed or cut off while they wrote: each temporary name says whose it is, and whoever
+//! makes another beside it takes up what may be of use, and takes away those whose owner has gone.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
